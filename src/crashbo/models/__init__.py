@@ -1,0 +1,8 @@
+"""Models: GP regression, GPCR and what they share. May import numerics only."""
+
+from crashbo.models.gpcr import GPCR
+from crashbo.models.hyperpriors import Hyperprior
+from crashbo.models.latent import Hyperparameters
+from crashbo.models.regression import GP
+
+__all__ = ["GP", "GPCR", "Hyperparameters", "Hyperprior"]

@@ -1,0 +1,104 @@
+"""Input checks at the models' doors: one sentence that names argument, rule, value and remedy.
+
+May import numerics only.
+"""
+
+from typing import NoReturn
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Array = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+
+def inputs(X: ArrayLike, *, dimension: int | None = None) -> Array:
+    """X as an (n, D) array of finite numbers."""
+    out = _numbers("X", X)
+    if out.ndim != 2 or out.shape[1] == 0:
+        _refuse("X", "have shape (n, D)", f"shape {out.shape}", "Give one row a trial, one column a parameter")
+    if dimension is not None and out.shape[1] != dimension:
+        _refuse("X", f"have {dimension} columns as the model's data", f"{out.shape[1]}", "Give one a parameter")
+    if not np.all(np.isfinite(out)):
+        _refuse("X", "be finite", _first(out, ~np.isfinite(out)), "Leave out or mend the trial it belongs to")
+    return out
+
+
+def values(y: ArrayLike, n: int) -> Array:
+    """Measurements: n numbers, NaN where there is none."""
+    out = _numbers("y", y)
+    if out.shape != (n,):
+        _refuse("y", f"have shape ({n},) as X has {n} rows", f"shape {out.shape}", "Use NaN where nothing was measured")
+    if np.any(np.isinf(out)):
+        _refuse("y", "be finite, or NaN where nothing was measured", _first(out, np.isinf(out)), "Use NaN for it")
+    return out
+
+
+def labels(crashed: ArrayLike, n: int) -> Bools:
+    """Crash labels: n booleans."""
+    out = np.asarray(crashed)
+    if out.dtype != np.bool_:
+        _refuse("crashed", "hold booleans", f"{out.dtype} values", "Give True for a crash and False for a success")
+    if out.shape != (n,):
+        _refuse("crashed", f"have shape ({n},) as X has {n} rows", f"shape {out.shape}", "Give one label a trial")
+    return out
+
+
+def noise(noise_std: ArrayLike, n: int) -> float | Array:
+    """A noise standard deviation, common to all trials or one a trial."""
+    out = _numbers("noise_std", noise_std)
+    if out.shape not in ((), (n,)):
+        _refuse("noise_std", f"be a number, or {n} of them", f"shape {out.shape}", "Give one for all or one a trial")
+    if not np.all(np.isfinite(out)) or np.any(out < 0.0):
+        bad = _first(out, ~(np.isfinite(out) & (out >= 0.0)))
+        _refuse("noise_std", "be finite and not negative", bad, "Give a standard deviation, or None to learn it")
+    return float(out) if out.ndim == 0 else out
+
+
+def positive(name: str, value: ArrayLike, *, size: int | None = None) -> Array:
+    """A positive number, or `size` of them (one number stands for all)."""
+    out = _numbers(name, value)
+    if size is not None and out.shape == ():
+        out = np.full(size, float(out))
+    if out.shape != (() if size is None else (size,)):
+        count = "be one number" if size is None else f"be {size} numbers, one a column of X"
+        _refuse(name, count, f"shape {out.shape}", "Give as many as there are")
+    if not np.all(np.isfinite(out) & (out > 0.0)):
+        _refuse(name, "be positive and finite", _first(out, ~(np.isfinite(out) & (out > 0.0))), "Give a positive one")
+    return out
+
+
+def number(name: str, value: ArrayLike, *, least: float = -np.inf) -> float:
+    """One finite number."""
+    out = _numbers(name, value)
+    if out.shape != () or not np.isfinite(out) or out < least:
+        rule = "be one finite number" + ("" if least == -np.inf else f", at least {least:g}")
+        _refuse(name, rule, f"{value!r}", "Give a number")
+    return float(out)
+
+
+def threshold(value: ArrayLike | None) -> float | tuple[float, float] | None:
+    """A threshold: None (to be learnt), a number (known), or an interval (low, high)."""
+    if value is None:
+        return None
+    out = _numbers("threshold", value)
+    if out.shape == ():
+        return number("threshold", value)
+    if out.shape != (2,) or not np.all(np.isfinite(out)) or out[0] >= out[1]:
+        _refuse("threshold", "be None, a number, or a pair (low, high)", f"{value!r}", "None learns it from data")
+    return float(out[0]), float(out[1])
+
+
+def _numbers(name: str, value: ArrayLike) -> Array:
+    try:
+        return np.array(value, dtype=float)
+    except (TypeError, ValueError):
+        _refuse(name, "hold numbers", f"{value!r}"[:60], "Give an array of numbers")
+
+
+def _first(out: Array, bad: Bools) -> str:
+    return f"{out[bad].flat[0] if out.ndim else float(out)}"
+
+
+def _refuse(name: str, rule: str, value: str, remedy: str) -> NoReturn:
+    raise ValueError(f"{name} must {rule}; got {value}. {remedy}.")

@@ -1,0 +1,194 @@
+"""Latent functions given their hyperparameters: posterior, evidence and its exact gradient.
+
+May import numerics only.
+
+Notation, for latent function j of G:
+    X         inputs, (n, D), in the unit cube
+    Y         measurements, (G, n), NaN where there is none
+    K         unit-variance prior covariance, (n, n); the prior of g is N(mean, outputscale K)
+    b, W      K^-1 (posterior mean) and (K + S^-1)^-1, of numerics.linalg
+    tau, nu   precision and shift of EP's sites
+
+Everything runs in units of sqrt(outputscale) about the mean, so that values of 1e-12 or 1e12 are ordinary.
+The evidence is written so that a small noise costs no digits: the textbook's 1/2 N'mu - 1/2 y'y/noise cancels.
+"""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crashbo.models import ep
+from crashbo.models.ep import Sites
+from crashbo.models.steps import Steps
+from crashbo.numerics.gaussians import LOG_SQRT_2PI
+from crashbo.numerics.kernels import MATERN52, Kernel, trace_gradient
+from crashbo.numerics.linalg import times
+
+Array = NDArray[np.float64]
+
+# A noise below this share of sqrt(outputscale) is taken as this: less is not representable beside K.
+_LEAST_NOISE = 1e-7
+
+
+@dataclass(frozen=True)
+class Hyperparameters:
+    """What defines one latent function, in the units of its measurements."""
+
+    lengthscales: Array
+    outputscale: float  # a variance
+    mean: float = 0.0
+    noise_std: float | Array = 0.0
+    threshold: float = 0.0
+    crash_noise_std: float = 0.0
+
+    def in_units(self, shift: float, scale: float) -> "Hyperparameters":
+        """The same function when its values y are written as shift + scale y."""
+        return replace(
+            self,
+            outputscale=self.outputscale * scale**2,
+            mean=shift + scale * self.mean,
+            noise_std=self.noise_std * scale,
+            threshold=shift + scale * self.threshold,
+            crash_noise_std=self.crash_noise_std * scale,
+        )
+
+
+@dataclass(frozen=True)
+class HybridData:
+    """Measurements and labels of n trials, for G latent functions (eq. 4)."""
+
+    X: Array
+    Y: Array  # (G, n)
+    sign: Array  # (G, n), of steps.Steps
+
+    @cached_property
+    def measured(self) -> NDArray[np.bool_]:
+        """Where there is a measurement, (G, n)."""
+        return ~np.isnan(self.Y)
+
+
+class Gradient(NamedTuple):
+    """Derivatives of the log evidence in one latent function's hyperparameters, in natural units."""
+
+    lengthscales: Array
+    outputscale: float
+    mean: float
+    noise_std: float  # of a noise common to all trials
+    threshold: float
+    crash_noise_std: float
+
+    def in_units(self, scale: float) -> "Gradient":
+        """The same where values are measured in units of `scale`."""
+        lengthscales, outputscale, *rest = self
+        return Gradient(lengthscales, outputscale * scale**2, *(scale * slope for slope in rest))
+
+    def plus(self, other: "Gradient") -> "Gradient":
+        """The gradient of a sum."""
+        sums: list[Any] = [a + b for a, b in zip(tuple[Any, ...](self), tuple[Any, ...](other), strict=True)]
+        return Gradient(*sums)
+
+
+@dataclass(frozen=True)
+class Posterior:
+    """The posterior of G latent functions at given hyperparameters."""
+
+    data: HybridData
+    hypers: tuple[Hyperparameters, ...]
+    kernel: Kernel
+    grams: tuple[tuple[Array, Array], ...]
+    ep: ep.EPResult
+    log_evidence: float
+
+    def predict(self, j: int, X: Array) -> tuple[Array, Array]:
+        """Mean and variance of latent function j at X (eq. 8)."""
+        h, post = self.hypers[j], self.ep.posteriors[j]
+        k = self.kernel.matrix(self.data.X, X, h.lengthscales)
+        return h.mean + np.sqrt(h.outputscale) * times(k.T, post.b), h.outputscale * post.variance(k)
+
+    def gradient(self, j: int) -> Gradient:
+        """Exact gradient of the log evidence: at EP's fixed point the sites contribute nothing."""
+        h, post, (K, slope) = self.hypers[j], self.ep.posteriors[j], self.grams[j]
+        scale = np.sqrt(h.outputscale)
+        M = np.outer(post.b, post.b) - post.W()
+        in_noise = 0.0
+        seen = self.data.measured[j]
+        if seen.any():
+            sigma2 = (_noise_std(h, len(seen)) ** 2)[seen]
+            y = (self.data.Y[j, seen] - h.mean) / scale
+            gap2 = (y - post.mean[seen]) ** 2 + post.var[seen]
+            in_noise = float(np.sum((gap2 / sigma2 - 1.0) / np.sqrt(sigma2)))
+        return Gradient(
+            lengthscales=trace_gradient(M * slope, self.data.X, h.lengthscales) / h.lengthscales,
+            outputscale=0.5 * float(np.vdot(M, K)) / h.outputscale,
+            mean=float(post.b.sum()) / scale,
+            noise_std=in_noise / scale,
+            threshold=float(self.ep.tilted.in_threshold[j].sum()) / scale,
+            crash_noise_std=float(self.ep.tilted.in_crash_noise[j].sum()) / scale,
+        )
+
+    def sites(self) -> Sites:
+        """EP's sites in the units of the measurements, to start another posterior from."""
+        scale, mean = _scales(self.hypers)
+        tau = self.ep.sites.tau / scale**2
+        return Sites(tau, self.ep.sites.nu / scale + tau * mean)
+
+
+def condition(
+    data: HybridData,
+    hypers: tuple[Hyperparameters, ...],
+    *,
+    kernel: Kernel = MATERN52,
+    start: Sites | None = None,
+    grams: tuple[tuple[Array, Array], ...] | None = None,
+    tolerance: float = ep.TOLERANCE,
+    max_sweeps: int = 200,
+) -> Posterior:
+    """Posterior and evidence by EP. `start` are sites in the units of the measurements."""
+    scale, mean = _scales(hypers)
+    seen = data.measured
+    noise2 = np.stack([_noise_std(h, seen.shape[1]) for h in hypers]) ** 2
+    y = np.where(seen, (np.nan_to_num(data.Y) - mean) / scale, 0.0)
+    p = np.where(seen, 1.0 / noise2, 0.0)
+    steps = Steps(
+        data.sign,
+        np.array([h.threshold - h.mean for h in hypers]) / scale[:, 0],
+        np.array([h.crash_noise_std for h in hypers]) / scale[:, 0],
+    )
+    grams = grams or tuple(kernel.gram(data.X, h.lengthscales) for h in hypers)
+    if start is not None:
+        start = Sites(start.tau * scale**2, (start.nu - start.tau * mean) * scale)
+    result = ep.propagate(
+        tuple(K for K, _ in grams), p, p * y, steps, start=start, tolerance=tolerance, max_sweeps=max_sweeps
+    )
+    log_evidence = _log_evidence(result, seen, y, noise2) - float(seen.sum(axis=1) @ np.log(scale[:, 0]))
+    return Posterior(data, hypers, kernel, grams, result, log_evidence)
+
+
+def _log_evidence(result: ep.EPResult, seen: NDArray[np.bool_], y: Array, noise2: Array) -> float:
+    """log Z_EP: Gaussian integral, observations and sites' normalisers, each in closed form."""
+    (tau, nu), (mu_cav, v_cav) = result.sites, result.cavities
+    gaussian = sum(post.log_integral for post in result.posteriors)
+    observed = np.where(seen, -LOG_SQRT_2PI - 0.5 * np.log(noise2) + _site_exponent(tau, nu, y, noise2), 0.0)
+    unseen = ~seen & (tau > 0.0)
+    labels = np.divide(0.5 * nu**2, tau, out=np.zeros_like(tau), where=unseen)
+    normalisers = 0.5 * np.log1p(tau * v_cav) - _site_exponent(tau, nu, mu_cav, v_cav)
+    return float(gaussian + np.sum(observed + labels + normalisers) + np.sum(result.tilted.log_mass))
+
+
+def _site_exponent(tau: Array, nu: Array, m: Array, v: Array) -> Array:
+    """Exponent of the integral of N(g; m, v) exp(-1/2 tau g^2 + nu g), without its determinant."""
+    return 0.5 * (2.0 * m * nu - tau * m**2 + nu**2 * v) / (1.0 + tau * v)
+
+
+def _scales(hypers: tuple[Hyperparameters, ...]) -> tuple[Array, Array]:
+    scale = np.sqrt(np.array([h.outputscale for h in hypers]))[:, None]
+    return scale, np.array([h.mean for h in hypers])[:, None]
+
+
+def _noise_std(h: Hyperparameters, n: int) -> Array:
+    """Noise of every trial in units of sqrt(outputscale)."""
+    relative: Array = np.broadcast_to(h.noise_std, n) / np.sqrt(h.outputscale)
+    return np.maximum(relative, _LEAST_NOISE)

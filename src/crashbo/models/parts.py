@@ -1,0 +1,183 @@
+"""What a fit learns of one latent function: units, coordinates, bounds and where it starts.
+
+May import numerics only.
+
+The coordinates theta: log lengthscales, log outputscale, mean, log noise, the threshold's t and log crash
+noise, of which only the learnt ones enter. The threshold is
+    c = reference + width sinh(t),
+linear within `width` of the highest success, where the likelihood is a wall as steep as the noise is
+small, and logarithmic beyond: one step length then fits both.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crashbo.models.hyperpriors import Density, Hyperprior
+from crashbo.models.latent import Gradient, Hyperparameters
+
+Array = NDArray[np.float64]
+
+_LOGS = ("lengthscales", "outputscale", "noise_std", "crash_noise_std")
+_SAME = 1e-9  # measurements that spread by less than this share of their size are all the same
+_WIDTH = 0.05  # of the threshold's linear stretch
+
+
+@dataclass(frozen=True)
+class Part:
+    """One latent function in a fit. Hyperparameters in here are in units of its own: y = shift + scale u."""
+
+    start: Hyperparameters
+    prior: Hyperprior
+    learnt: tuple[str, ...]  # names of Hyperparameters' fields
+    reference: float = 0.0
+    threshold_bounds: tuple[float, float] = (-np.inf, np.inf)
+    shift: float = 0.0
+    scale: float = 1.0
+    threshold_known: bool = False
+    held: tuple[str, ...] = ()  # learnt ones that stay put for now: their prior counts, they do not move
+
+    @property
+    def free(self) -> tuple[str, ...]:
+        """Names of what theta holds."""
+        return tuple(name for name in self.learnt if name not in self.held)
+
+    def outside(self, h: Hyperparameters) -> Hyperparameters:
+        """Hyperparameters in the user's units."""
+        return h.in_units(self.shift, self.scale)
+
+    def inside(self, h: Hyperparameters) -> Hyperparameters:
+        """Hyperparameters in the part's own units."""
+        return h.in_units(-self.shift / self.scale, 1.0 / self.scale)
+
+    def started_from(self, h: Hyperparameters) -> "Part":
+        """The part with its learnt hyperparameters starting at those of an earlier fit (user's units)."""
+        return replace(self, start=self.unpack(self.pack(self.inside(h))))
+
+    def log_prior(self, h: Hyperparameters) -> tuple[float, Gradient]:
+        """Log prior of what is learnt, with its gradient; flat within an interval the user gave."""
+        confined = np.isfinite(self.threshold_bounds[0])
+        names = tuple(name for name in self.learnt if name != "threshold" or not confined)
+        return self.prior.log_density(h, names, self.reference)
+
+    def pack(self, h: Hyperparameters) -> Array:
+        """Coordinates of h, moved to within the bounds."""
+        pieces = [np.atleast_1d(self._coordinate(name, getattr(h, name))) for name in self.free]
+        theta: Array = np.clip(np.concatenate(pieces), *self.bounds())
+        return theta
+
+    def unpack(self, theta: Array) -> Hyperparameters:
+        """Hyperparameters at theta; what is not learnt stays as it started."""
+        values: dict[str, Array | float] = {}
+        ends = np.cumsum([self._size(name) for name in self.free])[:-1]
+        for name, piece in zip(self.free, np.split(theta, ends), strict=True):
+            natural = np.exp(piece) if name in _LOGS else piece
+            if name == "threshold":
+                natural = self.reference + _WIDTH * np.sinh(piece)
+            values[name] = natural if name == "lengthscales" else float(natural[0])
+        return replace(self.start, **values)  # type: ignore[arg-type]
+
+    def chain(self, h: Hyperparameters, gradient: Gradient) -> Array:
+        """Gradient in theta from that in natural units."""
+        pieces = []
+        for name in self.free:
+            rate = getattr(h, name) if name in _LOGS else 1.0
+            if name == "threshold":
+                rate = np.hypot(_WIDTH, h.threshold - self.reference)
+            pieces.append(np.atleast_1d(getattr(gradient, name) * rate))
+        return np.concatenate(pieces)
+
+    def bounds(self) -> tuple[Array, Array]:
+        """Least and largest theta."""
+        low, high = [], []
+        for name in self.free:
+            ends = self._bounds(name)
+            low += [float(self._coordinate(name, ends[0]))] * self._size(name)
+            high += [float(self._coordinate(name, ends[1]))] * self._size(name)
+        return np.array(low), np.array(high)
+
+    def _bounds(self, name: str) -> tuple[float, float]:
+        if name != "threshold":
+            density: Density = getattr(self.prior, name)
+            return density.bounds
+        low, high = (self.reference + excess for excess in self.prior.excess.bounds)
+        least, most = self.threshold_bounds
+        return (least, most) if np.isfinite(least) else (low, high)
+
+    def _coordinate(self, name: str, value: Array | float) -> Array | float:
+        if name in _LOGS:
+            return np.log(value)
+        return np.arcsinh((value - self.reference) / _WIDTH) if name == "threshold" else value
+
+    def _size(self, name: str) -> int:
+        return len(self.start.lengthscales) if name == "lengthscales" else 1
+
+
+def make_part(
+    y: Array,
+    sign: Array,
+    prior: Hyperprior,
+    *,
+    dimension: int,
+    noise_std: float | Array | None = None,
+    threshold: float | tuple[float, float] | None = None,
+) -> Part:
+    """The part that a fit to measurements y and steps `sign` learns, all arguments in the user's units."""
+    seen = ~np.isnan(y)
+    shift, scale = _units(y[seen], threshold) if prior.standardise else (0.0, 1.0)
+    u = (y - shift) / scale
+    learnt = list(prior.learnt())
+    if noise_std is not None or not seen.any():
+        _drop(learnt, "noise_std")
+    if not seen.any():  # labels do not inform the scale
+        _drop(learnt, "outputscale")
+    if isinstance(threshold, float) or not seen.any() or not sign.any():
+        _drop(learnt, "threshold")
+    if not sign.any():
+        _drop(learnt, "crash_noise_std")
+    reference = _reference(u, sign)
+    bounds = (-np.inf, np.inf)
+    c = reference + prior.excess.start
+    if isinstance(threshold, float):
+        c = (threshold - shift) / scale
+    elif isinstance(threshold, tuple):
+        bounds = ((threshold[0] - shift) / scale, (threshold[1] - shift) / scale)
+        c = float(np.clip(c, *bounds))
+    elif not seen.any():
+        c = 0.0
+    start = Hyperparameters(
+        lengthscales=np.full(dimension, prior.lengthscales.start),
+        outputscale=_start(prior.outputscale),
+        mean=_start(prior.mean),
+        noise_std=_start(prior.noise_std) if noise_std is None else noise_std / scale,
+        threshold=c,
+        crash_noise_std=_start(prior.crash_noise_std),
+    )
+    return Part(start, prior, tuple(learnt), reference, bounds, shift, scale, isinstance(threshold, float))
+
+
+def _units(y: Array, threshold: float | tuple[float, float] | None) -> tuple[float, float]:
+    """Shift and scale that standardise y, which may be empty or all the same."""
+    if y.size == 0:
+        shift = float(np.mean(threshold)) if threshold is not None else 0.0
+        return shift, abs(shift) or 1.0
+    shift, spread, size = float(np.median(y)), float(np.std(y)), float(np.max(np.abs(y)))
+    return shift, spread if spread > _SAME * size else size or 1.0
+
+
+def _reference(u: Array, sign: Array) -> float:
+    """Where a learnt threshold is expected just above: the highest success, else well below the crashes."""
+    successes, crashes = u[~np.isnan(u) & (sign > 0)], u[~np.isnan(u) & (sign < 0)]
+    if successes.size:
+        return float(successes.max())
+    return float(crashes.min()) - 1.0 if crashes.size else 0.0
+
+
+def _start(prior: Density | float) -> float:
+    return float(prior) if isinstance(prior, int | float) else prior.start
+
+
+def _drop(names: list[str], name: str) -> None:
+    if name in names:
+        names.remove(name)

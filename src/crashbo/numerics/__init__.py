@@ -1,0 +1,1 @@
+"""Numerics: Gaussian tails, factorisations and kernels. May import numpy and scipy only."""

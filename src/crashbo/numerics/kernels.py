@@ -1,0 +1,83 @@
+"""Stationary kernels with one lengthscale a dimension, and their exact gradients.
+
+May import numpy and scipy only.
+
+Notation:
+    X, Z   inputs, (n, D) and (m, D), in the unit cube
+    r2     squared distance after division by the lengthscales, (n, m)
+    k, k'  a kernel's profile and its derivative, both as functions of r2; k(0) = 1
+
+Nothing of shape n x n x D is ever built: the gradient of a trace in all D lengthscales is one product
+of an (n, n) matrix with X.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crashbo.numerics.linalg import product, times
+
+Array = NDArray[np.float64]
+
+# Below this share of the largest squared norm a distance is computed anew, coordinate by coordinate:
+# |a|^2 + |b|^2 - 2ab loses all digits of near repeats, which are ordinary data.
+_NEAR = 1e-6
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A unit-variance stationary kernel, given by its profile r2 -> (k, dk/dr2)."""
+
+    name: str
+    profile: Callable[[Array], tuple[Array, Array]]
+
+    def matrix(self, X: Array, Z: Array, lengthscales: Array) -> Array:
+        """k(X, Z), shape (n, m)."""
+        return self.profile(squared_distances(X / lengthscales, Z / lengthscales))[0]
+
+    def gram(self, X: Array, lengthscales: Array) -> tuple[Array, Array]:
+        """k(X, X) and the slope dk/dr2 that `trace_gradient` and `input_gradient` need."""
+        U = X / lengthscales
+        return self.profile(squared_distances(U, U))
+
+
+def trace_gradient(P: Array, X: Array, lengthscales: Array) -> Array:
+    """Gradient of 1/2 tr(M K) in the log lengthscales, where P = M * k' elementwise and M is symmetric."""
+    U = (X - X.mean(axis=0)) / lengthscales
+    spread: Array = times((U**2).T, P.sum(axis=1)) - np.sum(U * product(P, U), axis=0)
+    return -2.0 * spread
+
+
+def squared_distances(U: Array, V: Array) -> Array:
+    """Squared distances between the rows of U and V, exact for rows that (nearly) repeat."""
+    center = U.mean(axis=0) if len(U) else 0.0
+    U, V = U - center, V - center
+    uu, vv = np.sum(U * U, axis=1), np.sum(V * V, axis=1)
+    r2 = product(U, V.T)
+    r2 *= -2.0
+    r2 += uu[:, None]
+    r2 += vv
+    scale = max(uu.max(initial=0.0), vv.max(initial=0.0))
+    i, j = np.nonzero(r2 <= _NEAR * scale)
+    r2[i, j] = np.sum((U[i] - V[j]) ** 2, axis=1)
+    return r2
+
+
+def _matern52(r2: Array) -> tuple[Array, Array]:
+    a = np.sqrt(5.0 * r2)
+    decay = np.exp(-a)
+    slope = (1.0 + a) * decay
+    k = slope + (5.0 / 3.0) * r2 * decay
+    slope *= -5.0 / 6.0
+    return k, slope
+
+
+def _squared_exponential(r2: Array) -> tuple[Array, Array]:
+    k = np.exp(-0.5 * r2)
+    return k, -0.5 * k
+
+
+MATERN52 = Kernel("matern52", _matern52)
+SQUARED_EXPONENTIAL = Kernel("squared_exponential", _squared_exponential)
