@@ -1,8 +1,9 @@
 """Models: GP regression, GPCR and what they share. May import numerics only."""
 
+from crashbo.models.crash import CrashModel
 from crashbo.models.gpcr import GPCR
 from crashbo.models.hyperpriors import Hyperprior
 from crashbo.models.latent import Hyperparameters
 from crashbo.models.regression import GP
 
-__all__ = ["GP", "GPCR", "Hyperparameters", "Hyperprior"]
+__all__ = ["GP", "GPCR", "CrashModel", "Hyperparameters", "Hyperprior"]

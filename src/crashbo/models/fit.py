@@ -132,6 +132,8 @@ def _carried_over(earlier: Posterior, data: HybridData) -> Sites | None:
     n, new = len(earlier.data.X), len(data.X) - len(earlier.data.X)
     if new < 0 or not np.array_equal(earlier.data.X, data.X[:n]):
         return None
-    if not np.array_equal(earlier.data.sign, data.sign[:, :n]):
+    if not np.array_equal(earlier.data.sign, data.sign[:, :n]) or not np.array_equal(
+        earlier.data.joint, data.joint[:n]
+    ):
         return None
     return Sites(*(np.pad(site, ((0, 0), (0, new))) for site in earlier.sites()))

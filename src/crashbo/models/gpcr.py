@@ -170,4 +170,4 @@ def hybrid_data(X: ArrayLike, y: ArrayLike, crashed: ArrayLike) -> HybridData:
     """Checked data of one latent function."""
     X = checks.inputs(X)
     y, crashed = checks.values(y, len(X)), checks.labels(crashed, len(X))
-    return HybridData(X, y[None, :], np.where(crashed, -1.0, 1.0)[None, :])
+    return HybridData(X, y[None, :], np.where(crashed, -1.0, 1.0)[None, :], np.zeros(len(X), dtype=bool))

@@ -24,8 +24,8 @@ from crashbo.models import ep
 from crashbo.models.ep import Sites
 from crashbo.models.steps import Steps
 from crashbo.numerics.gaussians import LOG_SQRT_2PI
-from crashbo.numerics.kernels import MATERN52, Kernel, trace_gradient
-from crashbo.numerics.linalg import times
+from crashbo.numerics.kernels import MATERN52, Kernel, squared_distances, trace_gradient
+from crashbo.numerics.linalg import product, times
 
 Array = NDArray[np.float64]
 
@@ -63,6 +63,7 @@ class HybridData:
     X: Array
     Y: Array  # (G, n)
     sign: Array  # (G, n), of steps.Steps
+    joint: NDArray[np.bool_]  # (n,), of steps.Steps
 
     @cached_property
     def measured(self) -> NDArray[np.bool_]:
@@ -107,6 +108,21 @@ class Posterior:
         h, post = self.hypers[j], self.ep.posteriors[j]
         k = self.kernel.matrix(self.data.X, X, h.lengthscales)
         return h.mean + np.sqrt(h.outputscale) * times(k.T, post.b), h.outputscale * post.variance(k)
+
+    def predict_with_gradient(self, j: int, X: Array) -> tuple[Array, Array, Array, Array]:
+        """Mean and variance of latent function j at X, (m,), and their gradients in X, (m, D)."""
+        h, post = self.hypers[j], self.ep.posteriors[j]
+        k, slope = self.kernel.profile(squared_distances(self.data.X / h.lengthscales, X / h.lengthscales))
+        mean, var = times(k.T, post.b), post.variance(k)
+        scale = np.sqrt(h.outputscale)
+        in_mean = self._input_gradient(post.b[:, None] * slope, X, h)
+        in_var = self._input_gradient(post.W_times(k) * slope, X, h)
+        return h.mean + scale * mean, h.outputscale * var, scale * in_mean, -2.0 * h.outputscale * in_var
+
+    def _input_gradient(self, A: Array, X: Array, h: Hyperparameters) -> Array:
+        """Gradient in X of sum_i a_i k(x_i, X), given A = a k' of shape (n, m)."""
+        gradient: Array = 2.0 * (X * A.sum(axis=0)[:, None] - product(A.T, self.data.X)) / h.lengthscales**2
+        return gradient
 
     def gradient(self, j: int) -> Gradient:
         """Exact gradient of the log evidence: at EP's fixed point the sites contribute nothing."""
@@ -154,6 +170,7 @@ def condition(
     p = np.where(seen, 1.0 / noise2, 0.0)
     steps = Steps(
         data.sign,
+        data.joint,
         np.array([h.threshold - h.mean for h in hypers]) / scale[:, 0],
         np.array([h.crash_noise_std for h in hypers]) / scale[:, 0],
     )

@@ -120,10 +120,14 @@ def make_part(
     prior: Hyperprior,
     *,
     dimension: int,
+    labelled: bool = True,
     noise_std: float | Array | None = None,
     threshold: float | tuple[float, float] | None = None,
 ) -> Part:
-    """The part that a fit to measurements y and steps `sign` learns, all arguments in the user's units."""
+    """The part that a fit to measurements y and steps `sign` learns, all arguments in the user's units.
+
+    Without labels (`labelled` False) there is no step, hence neither threshold nor crash noise.
+    """
     seen = ~np.isnan(y)
     shift, scale = _units(y[seen], threshold) if prior.standardise else (0.0, 1.0)
     u = (y - shift) / scale
@@ -132,9 +136,9 @@ def make_part(
         _drop(learnt, "noise_std")
     if not seen.any():  # labels do not inform the scale
         _drop(learnt, "outputscale")
-    if isinstance(threshold, float) or not seen.any() or not sign.any():
+    if isinstance(threshold, float) or not seen.any() or not labelled:
         _drop(learnt, "threshold")
-    if not sign.any():
+    if not labelled:
         _drop(learnt, "crash_noise_std")
     reference = _reference(u, sign)
     bounds = (-np.inf, np.inf)

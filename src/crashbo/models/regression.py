@@ -63,7 +63,7 @@ class GP:
         data = measured_data(X, y)
         n, D = data.X.shape
         noise = None if noise_std is None else checks.noise(noise_std, n)
-        part = make_part(data.Y[0], data.sign[0], resolve(prior, D), dimension=D, noise_std=noise)
+        part = make_part(data.Y[0], data.sign[0], resolve(prior, D), dimension=D, labelled=False, noise_std=noise)
         fitted = fit(data, (part,), start=None if start is None else start.posterior)
         return cls(fitted.posterior, fitted)
 
@@ -102,4 +102,4 @@ def measured_data(X: ArrayLike, y: ArrayLike) -> HybridData:
     """Checked data of one measured function."""
     X = checks.inputs(X)
     Y = checks.values(y, len(X))[None, :]
-    return HybridData(X, Y, np.zeros_like(Y))
+    return HybridData(X, Y, np.zeros_like(Y), np.zeros(len(X), dtype=bool))

@@ -8,8 +8,9 @@ Notation, for G latent functions and n trials, arrays (G, n):
     mu, v  mean and variance of the cavity
     z      sign (c - mu) / sqrt(v + s^2); a trial's mass is prod_j Phi(z_j)      (eq. 5, 9)
 
-EP needs of a likelihood only `tilted`. A site that couples the latent functions (a crash that is not
-blamed on any) enters as further rows of the same result.
+A crash that is not blamed on any latent function couples them: at least one lies above its threshold. Its
+mass 1 - prod_j Phi(z_j) is summed as sum_j Phi(-z_j) prod_{k<j} Phi(z_k), which never cancels, and its
+moments follow from the derivatives of the log mass in each cavity mean. EP needs nothing but `tilted`.
 """
 
 from dataclasses import dataclass
@@ -17,10 +18,14 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import log_ndtr, logsumexp
 
-from crashbo.numerics.gaussians import tail
+from crashbo.numerics.gaussians import LOG_SQRT_2PI, tail
 
 Array = NDArray[np.float64]
+
+_CERTAIN = 40.0  # a z at which a step changes nothing
+_LEAST_RATIO = 1e-12  # of variances: rounding must not make a tilted one negative
 
 
 class Tilted(NamedTuple):
@@ -38,15 +43,24 @@ class Steps:
     """One step a trial and latent function."""
 
     sign: Array
+    joint: NDArray[np.bool_]  # (n,), crashes not blamed on any latent function; their sign is 0
     thresholds: Array
     crash_noise_std: Array
 
     def tilted(self, mu: Array, v: Array) -> Tilted:
-        """Moments of N(mu, v) times the step, for every trial and latent function."""
+        """Moments of N(mu, v) times the likelihood, for every trial and latent function."""
+        result = self._separate(mu, v)
+        if self.joint.any():
+            coupled = self._coupled(mu[:, self.joint], v[:, self.joint])
+            for into, values in zip(result, coupled, strict=True):
+                into[..., self.joint] = values
+        return result
+
+    def _separate(self, mu: Array, v: Array) -> Tilted:
         c, s2 = self.thresholds[:, None], self.crash_noise_std[:, None] ** 2
         total = v + s2
         std = np.sqrt(total)
-        cut = tail(np.where(self.sign == 0.0, np.inf, self.sign) * (c - mu) / std)
+        cut = tail(np.where(self.sign == 0.0, _CERTAIN, self.sign * (c - mu) / std))
         hazard = cut.hazard / std
         z = cut.shift - cut.hazard
         return Tilted(
@@ -55,4 +69,23 @@ class Steps:
             ratio=(s2 + v * cut.ratio) / total,
             in_threshold=self.sign * hazard,
             in_crash_noise=-hazard * z * self.crash_noise_std[:, None] / std,
+        )
+
+    def _coupled(self, mu: Array, v: Array) -> Tilted:
+        """At least one latent function lies above its threshold; arrays over the joint trials only."""
+        c, s = self.thresholds[:, None], self.crash_noise_std[:, None]
+        std = np.sqrt(v + s**2)
+        z = (c - mu) / std
+        log_below = log_ndtr(z)
+        total_below = log_below.sum(axis=0)
+        log_mass = logsumexp(log_ndtr(-z) + np.cumsum(log_below, axis=0) - log_below, axis=0)
+        log_density = -0.5 * z**2 - LOG_SQRT_2PI
+        slope = np.exp(total_below - log_below + log_density - log_mass) / std
+        curvature = slope * (z / std - slope)
+        return Tilted(
+            log_mass=log_mass,
+            slope=slope,
+            ratio=np.maximum(1.0 + v * curvature, _LEAST_RATIO),
+            in_threshold=-slope,
+            in_crash_noise=slope * z * s / std,
         )

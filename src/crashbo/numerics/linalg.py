@@ -61,6 +61,12 @@ class SitePosterior:
         clipped: Array = np.clip(k_self - reduction, np.finfo(float).eps * k_self, k_self)
         return clipped
 
+    def W_times(self, k: Array) -> Array:
+        """W k, for k of shape (n, m)."""
+        FtFk = dtrmm(1.0, self.L_inv, self.F_times(k), lower=1, trans_a=1, overwrite_b=1)
+        Wk: Array = self.root[:, None] * FtFk
+        return Wk if self.R is None else Wk - product(self.R.T, product(self.R, k))
+
     def F_times(self, k: Array) -> Array:
         """F k, for k of shape (n, m)."""
         Fk: Array = dtrmm(1.0, self.L_inv, np.asfortranarray(self.root[:, None] * k), lower=1, overwrite_b=1)

@@ -1,0 +1,144 @@
+"""Figures: the one door to matplotlib. May import every other layer.
+
+Colours are Okabe and Ito's, which the colour-blind tell apart, and each has one meaning throughout.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+from crashbo.app.illustration import FASTEST, SLOWEST, TRIP_LEVEL, Illustration
+
+Array = NDArray[np.float64]
+
+MODEL, CRASH, SUCCESS, NEXT, LEVEL = "#0072B2", "#D55E00", "#1A1A1A", "#009E73", "#8A6100"
+_LEVEL_BAND, _TRUTH, _GRID = "#E69F00", "#8C8C8C", "#E6E6E6"
+_DPI = 150
+
+
+def save(figure: Figure, path: Path) -> None:
+    """Write a figure as PNG."""
+    FigureCanvasAgg(figure).print_png(path, metadata={"Software": "crashbo"})
+
+
+def draw_illustration(seen: Illustration) -> Figure:
+    """The paper's figure 2: cost, constraint, P(safe) and acquisition, one above the other."""
+    figure = Figure(figsize=(7.6, 9.0), dpi=_DPI, layout="constrained")
+    figure.get_layout_engine().set(h_pad=0.06, hspace=0.02)  # type: ignore[union-attr, call-arg]
+    panels = figure.subplots(4, 1, sharex=True, height_ratios=[3.0, 4.0, 1.7, 1.9])
+    figure.suptitle(
+        "Three successes, two crashes: where to try next?", x=0.02, ha="left", fontsize=13, fontweight="bold"
+    )
+    for axes, draw in zip(panels, (_draw_cost, _draw_current, _draw_p_safe, _draw_acquisition), strict=True):
+        _dress(axes)
+        axes.axvline(seen.speeds[seen.next], color=NEXT, linewidth=1.2, alpha=0.8, zorder=1)
+        draw(axes, seen)
+    panels[-1].set_xlim(SLOWEST, FASTEST)
+    panels[-1].set_xlabel("spindle speed (1000 rpm)")
+    figure.align_ylabels()
+    return figure
+
+
+def _draw_cost(axes: Axes, seen: Illustration) -> None:
+    _title(axes, "Cost", "a Gaussian process on the successes; a crash has no cost")
+    axes.set_ylabel("EUR a part")
+    axes.set_ylim(0.0, 5.4)
+    _draw_belief(axes, seen.speeds, seen.cost_mean, seen.cost_std, seen.true_cost)
+    axes.plot(seen.tried, seen.costs, "o", color=SUCCESS, markersize=6, zorder=5)
+    axes.plot(*_at(seen.tried[seen.crashed], 0.25), "x", color=CRASH, markersize=9, markeredgewidth=2.4, zorder=5)
+    best = seen.best
+    _say(axes, "best so far", (seen.tried[best], seen.costs[best]), (-4, -17), SUCCESS, ha="center")
+    _say(axes, "mean ± 2 std", _on(seen.speeds, seen.cost_mean, 9.2), (0, 7), MODEL, ha="center")
+    _say(axes, "truth (hidden)", _on(seen.speeds, seen.true_cost, 11.9), (0, -11), _TRUTH, ha="right", va="top")
+
+
+def _draw_current(axes: Axes, seen: Illustration) -> None:
+    _title(axes, "Constraint", "GPCR on all five trials, with the crash threshold it learns")
+    axes.set_ylabel("drive current (A)")
+    axes.set_ylim(4.0, 25.0)
+    low, high = seen.threshold_interval
+    axes.axhspan(low, high, color=_LEVEL_BAND, alpha=0.22, linewidth=0, zorder=0)
+    axes.axhline(seen.threshold, color=LEVEL, linewidth=1.6, linestyle=(0, (5, 3)), zorder=3)
+    axes.axhline(TRIP_LEVEL, color=_TRUTH, linewidth=1.0, linestyle=":", zorder=2)
+    _draw_belief(axes, seen.speeds, seen.current_mean, seen.current_std, seen.true_current)
+    axes.plot(seen.tried, seen.currents, "o", color=SUCCESS, markersize=6, zorder=5)
+    for speed in seen.tried[seen.crashed]:
+        arrow = {"arrowstyle": "->", "color": CRASH, "linewidth": 1.6, "shrinkA": 5, "shrinkB": 0}
+        axes.annotate("", (speed, seen.threshold + 3.0), (speed, seen.threshold), arrowprops=arrow, zorder=5)
+        axes.plot(speed, seen.threshold, "x", color=CRASH, markersize=9, markeredgewidth=2.4, zorder=6)
+    first = float(seen.tried[seen.crashed][0])
+    _say(axes, "crash: known only to lie above", (first, seen.threshold + 3.0), (0, 4), CRASH, ha="center")
+    _say(axes, "success: measured", (seen.tried[1], seen.currents[1]), (0, -18), SUCCESS, ha="center")
+    _say(axes, f"threshold {seen.threshold:.1f} A", (4.2, seen.threshold), (0, 3), LEVEL, ha="left")
+    _say(axes, "its 90 % interval", (4.2, high), (0, -4), LEVEL, ha="left", va="top")
+
+
+def _draw_p_safe(axes: Axes, seen: Illustration) -> None:
+    _title(axes, "P(safe)", "the probability that a trial succeeds")
+    axes.set_ylabel("probability")
+    axes.set_ylim(-0.05, 1.12)
+    axes.set_yticks([0.0, 0.5, 1.0])
+    axes.fill_between(seen.speeds, seen.p_safe, color=MODEL, alpha=0.12, linewidth=0)
+    axes.plot(seen.speeds, seen.p_safe, color=MODEL, linewidth=1.8)
+    there = seen.speeds[seen.next], seen.p_safe[seen.next]
+    axes.plot(*there, "o", color=NEXT, markersize=7, zorder=6)
+    _say(axes, f"{there[1]:.2f}", there, (8, 2), NEXT, ha="left", fontweight="bold")
+
+
+def _draw_acquisition(axes: Axes, seen: Illustration) -> None:
+    _title(axes, "Acquisition", "expected improvement × P(safe); its maximum is the next trial")
+    axes.set_ylabel("EUR a part")
+    top = float(seen.expected_improvement.max())
+    axes.set_ylim(-0.04 * top, 1.25 * top)
+    axes.plot(seen.speeds, seen.expected_improvement, color=_TRUTH, linewidth=1.2, linestyle="--")
+    axes.fill_between(seen.speeds, seen.acquisition, color=NEXT, alpha=0.15, linewidth=0)
+    axes.plot(seen.speeds, seen.acquisition, color=NEXT, linewidth=1.8)
+    there = seen.speeds[seen.next], seen.acquisition[seen.next]
+    axes.plot(*there, "o", color=NEXT, markersize=8, zorder=6)
+    _say(axes, "next trial", there, (-8, 3), NEXT, ha="right", fontweight="bold")
+    greedy = seen.speeds[seen.greedy], seen.expected_improvement[seen.greedy]
+    _say(axes, "without P(safe)", greedy, (0, 4), "#5F5F5F", ha="center")
+
+
+def _draw_belief(axes: Axes, x: Array, mean: Array, std: Array, truth: Array) -> None:
+    """A Gaussian process, mean and two standard deviations to both sides, beside the truth."""
+    axes.fill_between(x, mean - 2.0 * std, mean + 2.0 * std, color=MODEL, alpha=0.16, linewidth=0, zorder=2)
+    axes.plot(x, mean, color=MODEL, linewidth=1.8, zorder=4)
+    axes.plot(x, truth, color=_TRUTH, linewidth=1.2, linestyle=":", zorder=3)
+
+
+def _dress(axes: Axes) -> None:
+    axes.grid(color=_GRID, linewidth=0.8)
+    axes.set_axisbelow(True)
+    axes.tick_params(length=0, labelsize=9, labelcolor="#4D4D4D")
+    for side in ("top", "right", "left"):
+        axes.spines[side].set_visible(False)
+    axes.spines["bottom"].set_color("#B3B3B3")
+
+
+def _title(axes: Axes, name: str, what: str) -> None:
+    axes.set_title(name, loc="left", fontsize=10.5, fontweight="bold", pad=5)
+    axes.set_title(what, loc="right", fontsize=9.5, color="#4D4D4D", pad=5)
+
+
+def _say(
+    axes: Axes, text: str, point: tuple[float, float], offset: tuple[float, float], color: str, **style: Any
+) -> None:
+    """A label beside a point, `offset` in typographic points away."""
+    style = {"fontsize": 9, "zorder": 7} | style
+    axes.annotate(text, point, offset, textcoords="offset points", color=color, **style)
+
+
+def _on(x: Array, curve: Array, at: float) -> tuple[float, float]:
+    """The point of a curve at x = at."""
+    return at, float(np.interp(at, x, curve))
+
+
+def _at(x: Array, height: float) -> tuple[Array, Array]:
+    """Points at one height."""
+    return x, np.full_like(x, height)

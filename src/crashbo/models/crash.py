@@ -1,0 +1,186 @@
+"""The crash model: several constraints, each a latent function with a threshold, and unattributed crashes.
+
+May import numerics only.
+
+A success says that every g_j lies below its c_j. A crash that is blamed on some constraints says that these
+lie above, and nothing of the others; one that is not blamed says only that at least one does. One Gaussian
+site a constraint keeps the latent functions independent, so G of them cost G times one. With a single
+constraint this is GPCR.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import log_ndtr
+
+from crashbo.models import checks, latent, thresholds
+from crashbo.models.fit import Fit, fit
+from crashbo.models.hyperpriors import Prior, resolve
+from crashbo.models.latent import HybridData, Hyperparameters, Posterior
+from crashbo.models.parts import make_part
+
+Array = NDArray[np.float64]
+Blame = Sequence[Sequence[int] | None] | None
+
+
+@dataclass(frozen=True)
+class CrashModel:
+    """A posterior over G constraints. Made by `condition` or `fit`; everything is in the units given."""
+
+    posterior: Posterior
+    fitted: Fit | None = None
+
+    @classmethod
+    def condition(
+        cls,
+        X: ArrayLike,
+        Y: ArrayLike,
+        crashed: ArrayLike,
+        *,
+        blame: Blame = None,
+        parts: Sequence[Mapping[str, Any]],
+    ) -> "CrashModel":
+        """The posterior at given hyperparameters.
+
+        Args:
+            X: parameters, (n, D), in the unit cube.
+            Y: measurements, (n, G), NaN where there is none.
+            crashed: labels, (n,), True for a crash.
+            blame: for every trial None, or the constraints (columns of Y) that were violated.
+            parts: for every constraint the keyword arguments of `GPCR.condition`.
+        """
+        data = hybrid_data(X, Y, crashed, blame)
+        n, D = data.X.shape
+        if len(parts) != len(data.Y):
+            raise ValueError(f"parts must have one entry a column of Y; got {len(parts)}. Y has {len(data.Y)} columns.")
+        hypers = tuple(
+            Hyperparameters(
+                lengthscales=checks.positive("lengthscales", part["lengthscales"], size=D),
+                outputscale=float(checks.positive("outputscale", part["outputscale"])),
+                mean=checks.number("mean", part.get("mean", 0.0)),
+                noise_std=checks.noise(part["noise_std"], n),
+                threshold=checks.number("threshold", part["threshold"]),
+                crash_noise_std=checks.number("crash_noise_std", part.get("crash_noise_std", 0.0), least=0.0),
+            )
+            for part in parts
+        )
+        return cls(latent.condition(data, hypers))
+
+    @classmethod
+    def fit(
+        cls,
+        X: ArrayLike,
+        Y: ArrayLike,
+        crashed: ArrayLike,
+        *,
+        blame: Blame = None,
+        noise_std: Sequence[ArrayLike | None] | None = None,
+        threshold: Sequence[ArrayLike | None] | None = None,
+        prior: Prior = None,
+        start: "CrashModel | None" = None,
+    ) -> "CrashModel":
+        """The posterior at the most probable hyperparameters; `noise_std` and `threshold` one a constraint."""
+        data = hybrid_data(X, Y, crashed, blame)
+        (G, n), D = data.Y.shape, data.X.shape[1]
+        noises = list(noise_std) if noise_std is not None else [None] * G
+        limits = list(threshold) if threshold is not None else [None] * G
+        chosen = resolve(prior, D)
+        parts = tuple(
+            make_part(
+                data.Y[j],
+                data.sign[j],
+                chosen,
+                dimension=D,
+                noise_std=None if noises[j] is None else checks.noise(noises[j], n),  # type: ignore[arg-type]
+                threshold=checks.threshold(limits[j]),
+            )
+            for j in range(G)
+        )
+        fitted = fit(data, parts, start=None if start is None else start.posterior)
+        return cls(fitted.posterior, fitted)
+
+    @property
+    def log_evidence(self) -> float:
+        """log Z_EP of measurements and labels."""
+        return self.posterior.log_evidence
+
+    @property
+    def converged(self) -> bool:
+        """Whether EP reached its fixed point and, of a fit, the search its end."""
+        return self.posterior.ep.converged if self.fitted is None else self.fitted.converged
+
+    @property
+    def thresholds(self) -> tuple[float | None, ...]:
+        """One a constraint; None while nothing was measured of it."""
+        return tuple(
+            h.threshold if self.fitted is None or thresholds.has_meaning(self.fitted.parts[j]) else None
+            for j, h in enumerate(self.posterior.hypers)
+        )
+
+    @cached_property
+    def threshold_intervals(self) -> tuple[tuple[float, float] | None, ...]:
+        """The 90 % interval of every threshold."""
+        if self.fitted is None:
+            return tuple((h.threshold, h.threshold) for h in self.posterior.hypers)
+        return tuple(thresholds.interval(self.posterior, self.fitted.parts, j) for j in range(len(self.thresholds)))
+
+    def predict(self, X: ArrayLike) -> tuple[Array, Array]:
+        """Mean and variance of every constraint at X, both (m, G)."""
+        X = checks.inputs(X, dimension=self.posterior.data.X.shape[1])
+        pairs = [self.posterior.predict(j, X) for j in range(len(self.posterior.hypers))]
+        return np.stack([mean for mean, _ in pairs], axis=1), np.stack([var for _, var in pairs], axis=1)
+
+    def p_violated(self, X: ArrayLike) -> Array:
+        """Probability that a trial at X violates each constraint, (m, G)."""
+        return np.asarray(np.exp(log_ndtr(-self._z(*self.predict(X)))))
+
+    def p_safe(self, X: ArrayLike) -> Array:
+        """Probability that a trial at X succeeds: Gamma(x)."""
+        return np.asarray(np.exp(log_ndtr(self._z(*self.predict(X))).sum(axis=1)))
+
+    def blame(self) -> Array:
+        """P(constraint j was violated | crash), one row a crash in the order of the data, (crashes, G)."""
+        data = self.posterior.data
+        crashes = data.joint | np.any(data.sign < 0.0, axis=0)
+        mu_cav, v_cav = (cavity[:, crashes].T for cavity in self._cavities())
+        z = self._z(mu_cav, v_cav)
+        log_mass = self.posterior.ep.tilted.log_mass[crashes]
+        violated = np.exp(log_ndtr(-z) - np.where(data.joint[crashes], log_mass, 0.0)[:, None])
+        sure = (data.sign[:, crashes] < 0.0).T
+        return np.asarray(np.where(sure, 1.0, np.clip(violated, 0.0, 1.0)))
+
+    def _cavities(self) -> tuple[Array, Array]:
+        scale = np.sqrt(np.array([h.outputscale for h in self.posterior.hypers]))[:, None]
+        mean = np.array([h.mean for h in self.posterior.hypers])[:, None]
+        mu_cav, v_cav = self.posterior.ep.cavities
+        return mean + scale * mu_cav, scale**2 * v_cav
+
+    def _z(self, mean: Array, var: Array) -> Array:
+        hypers = self.posterior.hypers
+        c, s = np.array([h.threshold for h in hypers]), np.array([h.crash_noise_std for h in hypers])
+        z: Array = (c - mean) / np.sqrt(var + s**2)
+        return z
+
+
+def hybrid_data(X: ArrayLike, Y: ArrayLike, crashed: ArrayLike, blame: Blame = None) -> HybridData:
+    """Checked data of G constraints."""
+    X = checks.inputs(X)
+    n = len(X)
+    Y = np.array(Y, dtype=float)
+    if Y.ndim != 2 or len(Y) != n:
+        raise ValueError(f"Y must have shape ({n}, G) as X has {n} rows; got {Y.shape}. Give one column a constraint.")
+    columns = np.stack([checks.values(column, n) for column in Y.T])
+    crashed = checks.labels(crashed, n)
+    given = [None] * n if blame is None else list(blame)
+    if len(given) != n:
+        raise ValueError(f"blame must have {n} entries as X has {n} rows; got {len(given)}. Use None for no blame.")
+    sign = np.where(crashed, 0.0, 1.0) * np.ones((len(columns), 1))
+    for i in np.flatnonzero(crashed):
+        blamed = given[i] if len(columns) > 1 else (0,)
+        for j in blamed or ():
+            sign[j, i] = -1.0
+    return HybridData(X, columns, sign, crashed & ~np.any(sign < 0.0, axis=0))
