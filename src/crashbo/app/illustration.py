@@ -81,7 +81,8 @@ def gather() -> Illustration:
     currents = np.where(crashed, np.nan, drive_current(tried).round(1))
     cost_model = GP.fit(_unit(tried[~crashed]), costs[~crashed], noise_std=COST_NOISE)
     crash_model = GPCR.fit(_unit(tried), currents, crashed, noise_std=CURRENT_NOISE)
-    assert crash_model.threshold is not None and crash_model.threshold_interval is not None  # currents were measured
+    assert crash_model.threshold is not None  # currents were measured
+    assert crash_model.threshold_interval is not None
 
     speeds = np.linspace(SLOWEST, FASTEST, round((FASTEST - SLOWEST) / _STEP) + 1)
     cost_mean, cost_var = cost_model.predict(_unit(speeds))

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
@@ -17,18 +16,18 @@ from crashbo.app.illustration import FASTEST, SLOWEST, TRIP_LEVEL, Illustration
 Array = NDArray[np.float64]
 
 MODEL, CRASH, SUCCESS, NEXT, LEVEL = "#0072B2", "#D55E00", "#1A1A1A", "#009E73", "#8A6100"
-_LEVEL_BAND, _TRUTH, _GRID = "#E69F00", "#8C8C8C", "#E6E6E6"
-_DPI = 150
+_LEVEL_BAND, _TRUTH, _HIDDEN, _GRID = "#E69F00", "#8C8C8C", "#666666", "#E6E6E6"
+_DPI = 115
 
 
 def save(figure: Figure, path: Path) -> None:
     """Write a figure as PNG."""
-    FigureCanvasAgg(figure).print_png(path, metadata={"Software": "crashbo"})
+    figure.savefig(path, format="png", backend="agg", dpi=_DPI, pil_kwargs={"optimize": True})
 
 
 def draw_illustration(seen: Illustration) -> Figure:
     """The paper's figure 2: cost, constraint, P(safe) and acquisition, one above the other."""
-    figure = Figure(figsize=(7.6, 9.0), dpi=_DPI, layout="constrained")
+    figure = Figure(figsize=(7.6, 9.0), layout="constrained")
     figure.get_layout_engine().set(h_pad=0.06, hspace=0.02)  # type: ignore[union-attr, call-arg]
     panels = figure.subplots(4, 1, sharex=True, height_ratios=[3.0, 4.0, 1.7, 1.9])
     figure.suptitle(
@@ -54,13 +53,14 @@ def _draw_cost(axes: Axes, seen: Illustration) -> None:
     best = seen.best
     _say(axes, "best so far", (seen.tried[best], seen.costs[best]), (-4, -17), SUCCESS, ha="center")
     _say(axes, "mean ± 2 std", _on(seen.speeds, seen.cost_mean, 9.2), (0, 7), MODEL, ha="center")
-    _say(axes, "truth (hidden)", _on(seen.speeds, seen.true_cost, 11.9), (0, -11), _TRUTH, ha="right", va="top")
+    _say(axes, "truth (hidden)", _on(seen.speeds, seen.true_cost, 11.95), (0, -5), _HIDDEN, ha="right", va="top")
 
 
 def _draw_current(axes: Axes, seen: Illustration) -> None:
     _title(axes, "Constraint", "GPCR on all five trials, with the crash threshold it learns")
     axes.set_ylabel("drive current (A)")
-    axes.set_ylim(4.0, 25.0)
+    axes.set_ylim(5.0, 23.0)
+    axes.set_yticks([5.0, 10.0, 15.0, 20.0])
     low, high = seen.threshold_interval
     axes.axhspan(low, high, color=_LEVEL_BAND, alpha=0.22, linewidth=0, zorder=0)
     axes.axhline(seen.threshold, color=LEVEL, linewidth=1.6, linestyle=(0, (5, 3)), zorder=3)
@@ -69,13 +69,14 @@ def _draw_current(axes: Axes, seen: Illustration) -> None:
     axes.plot(seen.tried, seen.currents, "o", color=SUCCESS, markersize=6, zorder=5)
     for speed in seen.tried[seen.crashed]:
         arrow = {"arrowstyle": "->", "color": CRASH, "linewidth": 1.6, "shrinkA": 5, "shrinkB": 0}
-        axes.annotate("", (speed, seen.threshold + 3.0), (speed, seen.threshold), arrowprops=arrow, zorder=5)
+        axes.annotate("", (speed, seen.threshold + 3.6), (speed, seen.threshold), arrowprops=arrow, zorder=5)
         axes.plot(speed, seen.threshold, "x", color=CRASH, markersize=9, markeredgewidth=2.4, zorder=6)
     first = float(seen.tried[seen.crashed][0])
-    _say(axes, "crash: known only to lie above", (first, seen.threshold + 3.0), (0, 4), CRASH, ha="center")
-    _say(axes, "success: measured", (seen.tried[1], seen.currents[1]), (0, -18), SUCCESS, ha="center")
-    _say(axes, f"threshold {seen.threshold:.1f} A", (4.2, seen.threshold), (0, 3), LEVEL, ha="left")
-    _say(axes, "its 90 % interval", (4.2, high), (0, -4), LEVEL, ha="left", va="top")
+    _say(axes, "crash: known only\nto lie above", (first, high), (0, 6), CRASH, ha="right")
+    _say(axes, "success: measured", (seen.tried[1], seen.currents[1]), (0, -20), SUCCESS, ha="center")
+    _say(axes, f"learnt threshold {seen.threshold:.1f} A", (5.0, low), (0, -4), LEVEL, ha="center", va="top")
+    _say(axes, "its 90 % interval", (5.0, high), (0, -5), LEVEL, ha="center", va="top")
+    _say(axes, f"true trip level {TRIP_LEVEL:.0f} A (hidden)", (5.0, TRIP_LEVEL), (0, 3), _HIDDEN, ha="center")
 
 
 def _draw_p_safe(axes: Axes, seen: Illustration) -> None:
@@ -91,7 +92,7 @@ def _draw_p_safe(axes: Axes, seen: Illustration) -> None:
 
 
 def _draw_acquisition(axes: Axes, seen: Illustration) -> None:
-    _title(axes, "Acquisition", "expected improvement × P(safe); its maximum is the next trial")
+    _title(axes, "Acquisition", "expected improvement times P(safe); its maximum is the next trial")
     axes.set_ylabel("EUR a part")
     top = float(seen.expected_improvement.max())
     axes.set_ylim(-0.04 * top, 1.25 * top)
@@ -100,9 +101,9 @@ def _draw_acquisition(axes: Axes, seen: Illustration) -> None:
     axes.plot(seen.speeds, seen.acquisition, color=NEXT, linewidth=1.8)
     there = seen.speeds[seen.next], seen.acquisition[seen.next]
     axes.plot(*there, "o", color=NEXT, markersize=8, zorder=6)
-    _say(axes, "next trial", there, (-8, 3), NEXT, ha="right", fontweight="bold")
+    _say(axes, f"next trial: {1000.0 * there[0]:.0f} rpm", there, (-8, 11), NEXT, ha="right", fontweight="bold")
     greedy = seen.speeds[seen.greedy], seen.expected_improvement[seen.greedy]
-    _say(axes, "without P(safe)", greedy, (0, 4), "#5F5F5F", ha="center")
+    _say(axes, "without P(safe)", greedy, (0, 4), _HIDDEN, ha="center")
 
 
 def _draw_belief(axes: Axes, x: Array, mean: Array, std: Array, truth: Array) -> None:

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import log_ndtr
 
 from crashbo.models import checks, latent, thresholds
-from crashbo.models.fit import Fit, fit
+from crashbo.models.fit import Fit, carry_over, fit
 from crashbo.models.hyperpriors import Prior, resolve
 from crashbo.models.latent import HybridData, Hyperparameters, Posterior
 from crashbo.models.parts import make_part
@@ -100,7 +100,7 @@ class CrashModel:
             )
             for j in range(G)
         )
-        fitted = fit(data, parts, start=None if start is None else start.posterior)
+        fitted = fit(data, parts, start=None if start is None else carry_over(start.posterior, data))
         return cls(fitted.posterior, fitted)
 
     @property

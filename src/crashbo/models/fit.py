@@ -3,7 +3,7 @@
 May import numerics only.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +11,7 @@ from scipy.optimize import minimize
 
 from crashbo.models import latent
 from crashbo.models.ep import Sites
-from crashbo.models.latent import HybridData, Hyperparameters, Posterior
+from crashbo.models.latent import HybridData, Hyperparameters, Posterior, Warm
 from crashbo.models.parts import Part
 
 Array = NDArray[np.float64]
@@ -39,7 +39,7 @@ def fit(
     data: HybridData,
     parts: tuple[Part, ...],
     *,
-    start: Posterior | None = None,
+    start: Warm | None = None,
     max_evaluations: int = _MAX_EVALUATIONS,
 ) -> Fit:
     """Maximise log Z_EP plus log prior over what the parts learn.
@@ -47,14 +47,14 @@ def fit(
     Args:
         data: in the user's units.
         parts: one a latent function.
-        start: posterior of an earlier fit to (some of) the same trials, to begin from.
+        start: an earlier fit to (some of) the same trials, to begin from.
         max_evaluations: of the evidence.
     """
-    if start is not None and _same_kind(start.data, data):
+    sites = None
+    if start is not None and start.measured == data.kind:
         parts = tuple(part.started_from(h) for part, h in zip(parts, start.hypers, strict=True))
-        objective = _Objective(data, parts, _carried_over(start, data))
-    else:
-        objective = _Objective(data, parts, None)
+        sites = start.sites
+    objective = _Objective(data, parts, sites)
     low, high = (np.concatenate(ends) for ends in zip(*(part.bounds() for part in parts), strict=True))
     minimize(
         objective,
@@ -120,20 +120,18 @@ class _Objective:
             raise StopIteration
 
 
-def _same_kind(earlier: HybridData, data: HybridData) -> bool:
-    """Whether both have measurements for the same latent functions: their scale means nothing else."""
-    return np.array_equal(earlier.measured.any(axis=1), data.measured.any(axis=1)) and (
-        earlier.X.shape[1] == data.X.shape[1]
+def carry_over(earlier: Posterior, data: HybridData) -> Warm:
+    """What to begin from when trials were added: earlier sites, if the earlier trials come first unchanged."""
+    warm, n = earlier.warm(), len(earlier.data.X)
+    new = len(data.X) - n
+    same = new >= 0 and all(
+        np.array_equal(old, now[..., :n])
+        for old, now in (
+            (earlier.data.X.T, data.X.T),
+            (earlier.data.sign, data.sign),
+            (earlier.data.joint, data.joint),
+        )
     )
-
-
-def _carried_over(earlier: Posterior, data: HybridData) -> Sites | None:
-    """The earlier sites with empty ones for new trials, if the earlier trials come first."""
-    n, new = len(earlier.data.X), len(data.X) - len(earlier.data.X)
-    if new < 0 or not np.array_equal(earlier.data.X, data.X[:n]):
-        return None
-    if not np.array_equal(earlier.data.sign, data.sign[:, :n]) or not np.array_equal(
-        earlier.data.joint, data.joint[:n]
-    ):
-        return None
-    return Sites(*(np.pad(site, ((0, 0), (0, new))) for site in earlier.sites()))
+    assert warm.sites is not None
+    sites = Sites(*(np.pad(site, ((0, 0), (0, new))) for site in warm.sites)) if same else None
+    return replace(warm, sites=sites)

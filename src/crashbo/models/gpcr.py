@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr
 
 from crashbo.models import checks, latent, thresholds
-from crashbo.models.fit import Fit, fit
+from crashbo.models.fit import Fit, carry_over, fit
 from crashbo.models.hyperpriors import Prior, resolve
 from crashbo.models.latent import HybridData, Hyperparameters, Posterior
 from crashbo.models.parts import make_part
@@ -103,7 +103,7 @@ class GPCR:
             noise_std=None if noise_std is None else checks.noise(noise_std, n),
             threshold=checks.threshold(threshold),
         )
-        fitted = fit(data, (part,), start=None if start is None else start.posterior)
+        fitted = fit(data, (part,), start=None if start is None else carry_over(start.posterior, data))
         return cls(fitted.posterior, fitted)
 
     @property

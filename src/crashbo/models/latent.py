@@ -70,6 +70,11 @@ class HybridData:
         """Where there is a measurement, (G, n)."""
         return ~np.isnan(self.Y)
 
+    @property
+    def kind(self) -> tuple[bool, ...]:
+        """Which latent functions have any measurement."""
+        return tuple(bool(row.any()) for row in self.measured)
+
 
 class Gradient(NamedTuple):
     """Derivatives of the log evidence in one latent function's hyperparameters, in natural units."""
@@ -90,6 +95,15 @@ class Gradient(NamedTuple):
         """The gradient of a sum."""
         sums: list[Any] = [a + b for a, b in zip(tuple[Any, ...](self), tuple[Any, ...](other), strict=True)]
         return Gradient(*sums)
+
+
+@dataclass(frozen=True)
+class Warm:
+    """What another fit may begin from: hyperparameters, and sites in the units of the measurements."""
+
+    hypers: tuple[Hyperparameters, ...]
+    measured: tuple[bool, ...]  # which latent functions had measurements: no other scale means anything
+    sites: Sites | None = None
 
 
 @dataclass(frozen=True)
@@ -144,6 +158,10 @@ class Posterior:
             threshold=float(self.ep.tilted.in_threshold[j].sum()) / scale,
             crash_noise_std=float(self.ep.tilted.in_crash_noise[j].sum()) / scale,
         )
+
+    def warm(self) -> Warm:
+        """What another fit may begin from."""
+        return Warm(self.hypers, self.data.kind, self.sites())
 
     def sites(self) -> Sites:
         """EP's sites in the units of the measurements, to start another posterior from."""

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from crashbo.models import checks, latent
-from crashbo.models.fit import Fit, fit
+from crashbo.models.fit import Fit, carry_over, fit
 from crashbo.models.hyperpriors import Prior, resolve
 from crashbo.models.latent import HybridData, Hyperparameters, Posterior
 from crashbo.models.parts import make_part
@@ -64,7 +64,7 @@ class GP:
         n, D = data.X.shape
         noise = None if noise_std is None else checks.noise(noise_std, n)
         part = make_part(data.Y[0], data.sign[0], resolve(prior, D), dimension=D, labelled=False, noise_std=noise)
-        fitted = fit(data, (part,), start=None if start is None else start.posterior)
+        fitted = fit(data, (part,), start=None if start is None else carry_over(start.posterior, data))
         return cls(fitted.posterior, fitted)
 
     @property

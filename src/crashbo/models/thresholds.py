@@ -56,10 +56,11 @@ def _profile(posterior: Posterior, parts: tuple[Part, ...], j: int) -> tuple[Arr
 
     def at(t: float, neighbour: Posterior) -> Posterior:
         c = part.outside(line.unpack(np.array([t]))).threshold
-        hypers = tuple(replace(h, threshold=c) if i == j else h for i, h in enumerate(neighbour.hypers))
-        moved = replace(part, start=part.inside(hypers[j]), held=("threshold",))
-        others = (*parts[:j], moved, *parts[j + 1 :])
-        found = fit(posterior.data, others, start=replace(neighbour, hypers=hypers), max_evaluations=_MAX_EVALUATIONS)
+        moved = replace(neighbour.hypers[j], threshold=c)
+        held = replace(part, start=part.inside(moved), held=("threshold",))
+        others = (*parts[:j], held, *parts[j + 1 :])
+        warm = replace(neighbour.warm(), hypers=(*neighbour.hypers[:j], moved, *neighbour.hypers[j + 1 :]))
+        found = fit(posterior.data, others, start=warm, max_evaluations=_MAX_EVALUATIONS)
         density[t] = found.log_posterior
         return found.posterior
 

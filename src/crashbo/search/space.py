@@ -1,0 +1,275 @@
+"""Spaces: from the user's parameters to the unit cube and back.
+
+May import models and below.
+
+A Float or Int takes one coordinate; a Choice takes one coordinate an option (one-hot), scaled so that two
+different options lie at distance one. One-hot keeps one kernel for everything, lets every option have a
+lengthscale of its own (an option that behaves like the others drops out), and needs no order.
+"""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+Params = dict[str, Any]
+
+_HOT = math.sqrt(0.5)
+_SLACK = 1e-9  # of the range: rounding in a value that the user writes down is no error
+
+
+@dataclass(frozen=True)
+class Float:
+    """A real parameter between low and high; on a logarithmic scale with log=True."""
+
+    low: float
+    high: float
+    log: bool = False
+
+    def __post_init__(self) -> None:
+        _check_ends(self, "Float")
+        object.__setattr__(self, "low", float(self.low))
+        object.__setattr__(self, "high", float(self.high))
+
+    width = 1
+    continuous = True
+
+    def encode(self, value: Any) -> list[float]:
+        """The value's coordinate in [0, 1]."""
+        low, high, at = (math.log(v) if self.log else float(v) for v in (self.low, self.high, value))
+        return [min(max((at - low) / (high - low), 0.0), 1.0)]
+
+    def decode(self, u: Array) -> float:
+        """The value at a coordinate."""
+        if self.log:
+            low, high = math.log(self.low), math.log(self.high)
+            return min(max(math.exp(low + float(u[0]) * (high - low)), self.low), self.high)
+        return min(max(self.low + float(u[0]) * (self.high - self.low), self.low), self.high)
+
+    def snap(self, U: Array) -> Array:
+        """The nearest coordinates that a value has."""
+        return np.clip(U, 0.0, 1.0)
+
+    def accepts(self, value: Any) -> bool:
+        """Whether the value lies in range."""
+        slack = _SLACK * (self.high - self.low)
+        return _is_number(value) and self.low - slack <= value <= self.high + slack
+
+    def rule(self) -> str:
+        """What is accepted, in words."""
+        return f"be a number from {self.low:g} to {self.high:g}"
+
+
+@dataclass(frozen=True)
+class Int:
+    """A whole parameter between low and high, both included; on a logarithmic scale with log=True."""
+
+    low: int
+    high: int
+    log: bool = False
+
+    def __post_init__(self) -> None:
+        _check_ends(self, "Int")
+        if int(self.low) != self.low or int(self.high) != self.high:
+            raise ValueError(f"Int must have whole ends; got ({self.low}, {self.high}). Use Float for real ones.")
+
+    width = 1
+    continuous = False
+
+    def encode(self, value: Any) -> list[float]:
+        """The value's coordinate in [0, 1]."""
+        low, high, at = (math.log(v) if self.log else float(v) for v in (self.low, self.high, value))
+        return [(at - low) / (high - low)]
+
+    def decode(self, u: Array) -> int:
+        """The value nearest to a coordinate."""
+        if self.log:
+            low, high = math.log(self.low), math.log(self.high)
+            value = math.exp(low + float(u[0]) * (high - low))
+        else:
+            value = self.low + float(u[0]) * (self.high - self.low)
+        return int(min(max(round(value), self.low), self.high))
+
+    def snap(self, U: Array) -> Array:
+        """The nearest coordinates that a value has."""
+        return np.array([self.encode(self.decode(u)) for u in U])
+
+    def accepts(self, value: Any) -> bool:
+        """Whether the value is whole and lies in range."""
+        return _is_number(value) and float(value).is_integer() and self.low <= value <= self.high
+
+    def rule(self) -> str:
+        """What is accepted, in words."""
+        return f"be a whole number from {self.low} to {self.high}"
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One of several options, in no order."""
+
+    options: tuple[Any, ...]
+
+    def __init__(self, options: Sequence[Any]) -> None:
+        if isinstance(options, str) or len(options) < 2 or len({repr(o) for o in options}) < len(options):
+            raise ValueError(f"Choice must have two or more different options; got {options!r}. List them.")
+        object.__setattr__(self, "options", tuple(options))
+
+    continuous = False
+
+    @property
+    def width(self) -> int:
+        """Coordinates that it takes."""
+        return len(self.options)
+
+    def encode(self, value: Any) -> list[float]:
+        """One-hot coordinates."""
+        at = self._index(value)
+        return [_HOT if i == at else 0.0 for i in range(len(self.options))]
+
+    def decode(self, u: Array) -> Any:
+        """The option whose coordinate is largest."""
+        return self.options[int(np.argmax(u))]
+
+    def snap(self, U: Array) -> Array:
+        """The nearest one-hot coordinates."""
+        out: Array = _HOT * np.eye(len(self.options))[np.argmax(U, axis=1)]
+        return out
+
+    def accepts(self, value: Any) -> bool:
+        """Whether the value is an option."""
+        return self._index(value) is not None
+
+    def rule(self) -> str:
+        """What is accepted, in words."""
+        return f"be one of {', '.join(repr(o) for o in self.options)}"
+
+    def _index(self, value: Any) -> int | None:
+        # True == 1 in Python, but an option True is not the option 1.
+        matches = (i for i, o in enumerate(self.options) if type(o) is type(value) and o == value)
+        loose = (i for i, o in enumerate(self.options) if o == value)
+        return next(matches, next(loose, None))
+
+
+Parameter = Float | Int | Choice
+
+
+@dataclass(frozen=True)
+class Space:
+    """Named parameters, and the unit cube that the models see."""
+
+    parameters: Mapping[str, Parameter]
+
+    @staticmethod
+    def of(space: "Space | Mapping[str, Any]") -> "Space":
+        """A space from a mapping of names to Float, Int, Choice or (low, high)."""
+        if isinstance(space, Space):
+            return space
+        if not isinstance(space, Mapping) or not space:
+            raise ValueError(
+                f"space must map names to parameters; got {space!r}. Write {{'gain': (0.0, 1.0)}}, for example."
+            )
+        return Space({_name(name): _parameter(name, value) for name, value in space.items()})
+
+    @property
+    def dimension(self) -> int:
+        """Coordinates in the unit cube."""
+        return sum(p.width for p in self.parameters.values())
+
+    @property
+    def continuous(self) -> NDArray[np.bool_]:
+        """Which coordinates may take any value in [0, 1]."""
+        return np.concatenate([np.full(p.width, p.continuous) for p in self.parameters.values()])
+
+    @property
+    def size(self) -> float:
+        """How many different points there are."""
+        sizes = [
+            math.inf if isinstance(p, Float) else len(p.options) if isinstance(p, Choice) else p.high - p.low + 1
+            for p in self.parameters.values()
+        ]
+        return math.prod(sizes)
+
+    def check(self, params: Mapping[str, Any]) -> Params:
+        """The params in the space's order and types, or one clear sentence."""
+        if not isinstance(params, Mapping) or set(params) != set(self.parameters):
+            raise ValueError(
+                f"params must name each of {', '.join(map(repr, self.parameters))}; got {params!r}. "
+                "Give one value a parameter."
+            )
+        for name, p in self.parameters.items():
+            if not p.accepts(params[name]):
+                raise ValueError(f"{name} must {p.rule()}; got {params[name]!r}. Mend it, or widen the space.")
+        return {name: _plain(params[name], p) for name, p in self.parameters.items()}
+
+    def encode(self, params: Mapping[str, Any]) -> Array:
+        """The unit-cube point of params."""
+        return np.array([u for name, p in self.parameters.items() for u in p.encode(params[name])])
+
+    def decode(self, u: Array) -> Params:
+        """The params at (or nearest to) a unit-cube point."""
+        return {name: p.decode(u[at]) for name, p, at in self._slices()}
+
+    def snap(self, U: Array) -> Array:
+        """The nearest points that params have, row by row."""
+        out = np.array(U, dtype=float)
+        for _, p, at in self._slices():
+            out[:, at] = p.snap(out[:, at])
+        return out
+
+    def uniform(self, U: Array) -> Array:
+        """Points spread evenly over the params, from points spread evenly over the unit cube (m, dimension)."""
+        out = np.array(U, dtype=float)
+        for _, p, at in self._slices():
+            if isinstance(p, Int) and not p.log:  # every value gets the same share, the end ones too
+                count = p.high - p.low + 1
+                out[:, at] = np.minimum(np.floor(out[:, at] * count), count - 1) / max(count - 1, 1)
+        return self.snap(out)
+
+    def _slices(self) -> Iterator[tuple[str, Parameter, slice]]:
+        start = 0
+        for name, p in self.parameters.items():
+            yield name, p, slice(start, start + p.width)
+            start += p.width
+
+
+def _plain(value: Any, p: Parameter) -> Any:
+    """The value as the space's own type: an integer 1 in a Float is 1.0."""
+    if isinstance(p, Float):
+        return min(max(float(value), p.low), p.high)
+    return int(value) if isinstance(p, Int) else p.options[p._index(value) or 0]
+
+
+def _parameter(name: Any, value: Any) -> Parameter:
+    if isinstance(value, Float | Int | Choice):
+        return value
+    if isinstance(value, tuple | list) and len(value) == 2 and all(map(_is_number, value)):
+        return Float(*value)
+    raise ValueError(
+        f"space[{name!r}] must be (low, high), Float, Int or Choice; got {value!r}. "
+        "A pair is a real range; use Int for whole numbers and Choice for options."
+    )
+
+
+def _name(name: Any) -> str:
+    if not isinstance(name, str) or not name:
+        raise ValueError(f"space must have names that are text; got {name!r}. Name each parameter.")
+    return name
+
+
+def _is_number(value: Any) -> bool:
+    return (
+        isinstance(value, int | float | np.integer | np.floating)
+        and not isinstance(value, bool)
+        and math.isfinite(value)
+    )
+
+
+def _check_ends(p: Any, kind: str) -> None:
+    if not (_is_number(p.low) and _is_number(p.high) and p.low < p.high):
+        raise ValueError(f"{kind} must have low < high, both finite; got ({p.low!r}, {p.high!r}). Swap or mend them.")
+    if p.log and p.low <= 0:
+        raise ValueError(f"{kind} must have low > 0 on a log scale; got {p.low!r}. Raise low, or leave log out.")

@@ -1,0 +1,180 @@
+"""The two models of a study, fitted to its trials: a GP of the cost, and the crash model.
+
+May import models and below.
+"""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crashbo.models import latent
+from crashbo.models.crash import Blame, CrashModel, hybrid_data
+from crashbo.models.ep import Sites
+from crashbo.models.fit import fit
+from crashbo.models.hyperpriors import Hyperprior
+from crashbo.models.latent import HybridData, Posterior, Warm
+from crashbo.models.parts import make_part
+
+Array = NDArray[np.float64]
+Threshold = float | tuple[float, float] | None
+
+_REFIT_EACH = 100  # trials up to which hyperparameters are learnt anew at every trial
+_REFIT_GROWTH = 1.05  # past that, whenever the trials have grown by this factor
+_EP_TOLERANCE = 1e-6
+
+
+@dataclass(frozen=True)
+class Observations:
+    """What is known of n trials, and where m more are under way; constraints crash above their threshold."""
+
+    numbers: tuple[int, ...]  # of the trials, ascending
+    X: Array  # (n, D)
+    cost: Array  # (n,), to be minimised; NaN where the trial crashed
+    Y: Array  # (n, G)
+    crashed: NDArray[np.bool_]
+    blame: Blame
+    pending: Array  # (m, D)
+    cost_noise_std: float | None
+    noise_std: tuple[float | None, ...]
+    thresholds: tuple[Threshold, ...]
+
+    @property
+    def succeeded(self) -> NDArray[np.bool_]:
+        """Which trials have a cost."""
+        return ~np.isnan(self.cost)
+
+
+@dataclass(frozen=True)
+class CostScale:
+    """A monotone map that keeps one huge cost from blinding the model.
+
+    Costs up to the fence, three times as far above the median as the best lies below it, are kept as they
+    are; what lies beyond is bad anyway, and is compressed logarithmically. The order of all costs stays,
+    and the good ones, on which the search depends, keep their distances: a rank transform would lose both
+    noise and distance, clipping would lose the order.
+    """
+
+    fence: float
+    spread: float
+
+    @staticmethod
+    def of(cost: Array) -> "CostScale":
+        """The map for these costs."""
+        median = float(np.median(cost))
+        spread = max(median - float(cost.min()), float(np.median(np.abs(cost - median))))
+        return CostScale(median + 3.0 * spread, spread)
+
+    def __call__(self, cost: Array) -> Array:
+        """Costs as the model sees them."""
+        if self.spread <= 0.0:
+            return np.minimum(cost, self.fence)
+        excess = np.maximum(cost - self.fence, 0.0)
+        return np.where(excess > 0.0, self.fence + self.spread * np.log1p(excess / self.spread), cost)
+
+
+@dataclass(frozen=True)
+class Memory:
+    """What the next fit begins from. It is part of a study's saved state."""
+
+    numbers: tuple[int, ...]
+    cost: Warm | None
+    crash: Warm | None
+    fitted_at: int = 0  # trials when hyperparameters were last learnt
+
+
+@dataclass(frozen=True)
+class Surrogates:
+    """Both models, fitted."""
+
+    cost: Posterior | None  # None before the first success
+    crash: Posterior
+    crash_model: CrashModel
+    memory: Memory
+    converged: bool
+
+    @cached_property
+    def eta(self) -> float:
+        """The cost to improve upon: the best posterior mean at a success."""
+        assert self.cost is not None
+        return float(self.cost.predict(0, self.cost.data.X[: self.successes])[0].min())
+
+    @property
+    def successes(self) -> int:
+        """Rows of the cost's data that were measured: pending ones come after them."""
+        return int(np.sum(~self.crash.data.joint & np.all(self.crash.data.sign >= 0.0, axis=0)))
+
+    @property
+    def cost_noise_std(self) -> float:
+        """The cost's noise, given or learnt."""
+        assert self.cost is not None
+        return float(np.mean(self.cost.hypers[0].noise_std))
+
+
+def fit_surrogates(
+    seen: Observations, memory: Memory | None, cost_prior: Hyperprior, crash_prior: Hyperprior
+) -> Surrogates:
+    """Fit both models, warm where memory allows; past a hundred trials not anew for every single one."""
+    n = len(seen.numbers)
+    learn = memory is None or n <= _REFIT_EACH or n >= _REFIT_GROWTH * memory.fitted_at
+    crash_data = hybrid_data(seen.X, seen.Y, seen.crashed, seen.blame)
+    crash_start = _aligned(memory, seen.numbers) if memory is not None else None
+    D = seen.X.shape[1]
+    crash_parts = tuple(
+        make_part(
+            crash_data.Y[j],
+            crash_data.sign[j],
+            crash_prior,
+            dimension=D,
+            noise_std=seen.noise_std[j],
+            threshold=seen.thresholds[j],
+        )
+        for j in range(len(crash_data.Y))
+    )
+    if learn or crash_start is None or crash_start.measured != crash_data.kind:
+        fitted = fit(crash_data, crash_parts, start=crash_start)
+        crash_model, converged = CrashModel(fitted.posterior, fitted), fitted.converged
+    else:
+        posterior = latent.condition(crash_data, crash_start.hypers, start=crash_start.sites, tolerance=_EP_TOLERANCE)
+        crash_model, converged = CrashModel(posterior), posterior.ep.converged
+    cost, cost_warm = None, memory.cost if memory is not None else None
+    if seen.succeeded.any():
+        X = seen.X[seen.succeeded]
+        data = _measured(X, CostScale.of(seen.cost[seen.succeeded])(seen.cost[seen.succeeded]))
+        if learn or cost_warm is None:
+            part = make_part(
+                data.Y[0], data.sign[0], cost_prior, dimension=D, labelled=False, noise_std=seen.cost_noise_std
+            )
+            cost = fit(data, (part,), start=cost_warm).posterior
+        else:
+            cost = latent.condition(data, cost_warm.hypers)
+        cost_warm = replace(cost.warm(), sites=None)
+        cost = _with_pending(cost, seen.pending)
+    fitted_at = n if learn or memory is None else memory.fitted_at
+    kept = Memory(seen.numbers, cost_warm, crash_model.posterior.warm(), fitted_at)
+    return Surrogates(cost, crash_model.posterior, crash_model, kept, converged)
+
+
+def _with_pending(cost: Posterior, pending: Array) -> Posterior:
+    """The cost's posterior that believes its own mean at pending trials, so that none is proposed twice."""
+    if not len(pending):
+        return cost
+    mean, _ = cost.predict(0, pending)
+    data = _measured(np.vstack([cost.data.X, pending]), np.append(cost.data.Y[0], mean))
+    return latent.condition(data, cost.hypers)
+
+
+def _measured(X: Array, y: Array) -> HybridData:
+    return HybridData(X, y[None, :], np.zeros((1, len(X))), np.zeros(len(X), dtype=bool))
+
+
+def _aligned(memory: Memory, numbers: tuple[int, ...]) -> Warm | None:
+    """The crash model's memory with one site a trial of now: trials may have come in between, or gone."""
+    warm = memory.crash
+    if warm is None or warm.sites is None:
+        return warm
+    row = {number: i for i, number in enumerate(memory.numbers)}
+    old = [row.get(number, -1) for number in numbers]
+    padded = (np.pad(site, ((0, 0), (0, 1))) for site in warm.sites)
+    return replace(warm, sites=Sites(*(site[:, old] for site in padded)))

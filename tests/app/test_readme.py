@@ -1,0 +1,36 @@
+"""The README's promises that can be run: its code, its length, its links."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text()
+BLOCKS = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
+
+
+def test_there_is_code_to_run():
+    assert BLOCKS
+
+
+@pytest.mark.parametrize("code", BLOCKS)
+def test_the_code_runs_as_printed(code, capsys):
+    names: dict[str, object] = {}
+    exec(compile(code, "README.md", "exec"), names)
+    printed = capsys.readouterr().out.splitlines()
+    expected = re.findall(r"# -> (.*)", code)
+    assert printed == expected
+    assert np.isfinite(names["model"].log_evidence)
+
+
+def test_it_is_short():
+    assert len(README.splitlines()) <= 120
+
+
+@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "docs/model.md"])
+def test_local_links_lead_somewhere(page):
+    text = (ROOT / page).read_text()
+    for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", text):
+        assert ((ROOT / page).parent / target).exists(), target
