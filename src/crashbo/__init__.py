@@ -1,6 +1,26 @@
 """crashbo: Bayesian optimisation that learns from crashes."""
 
 from crashbo import models
+from crashbo.optimizer.optimizer import Optimizer, Recommendation
+from crashbo.optimizer.records import Constraint, Crash, Outcome, Trial, Unmeasured, Void
+from crashbo.search.risk import Budget, MinSafe
+from crashbo.search.space import Choice, Float, Int
 from crashbo.version import __version__
 
-__all__ = ["__version__", "models"]
+__all__ = [
+    "Budget",
+    "Choice",
+    "Constraint",
+    "Crash",
+    "Float",
+    "Int",
+    "MinSafe",
+    "Optimizer",
+    "Outcome",
+    "Recommendation",
+    "Trial",
+    "Unmeasured",
+    "Void",
+    "__version__",
+    "models",
+]

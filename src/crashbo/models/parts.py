@@ -35,7 +35,7 @@ class Part:
     threshold_bounds: tuple[float, float] = (-np.inf, np.inf)
     shift: float = 0.0
     scale: float = 1.0
-    threshold_known: bool = False
+    known_threshold: float | None = None  # as the user gave it
     held: tuple[str, ...] = ()  # learnt ones that stay put for now: their prior counts, they do not move
 
     @property
@@ -45,7 +45,8 @@ class Part:
 
     def outside(self, h: Hyperparameters) -> Hyperparameters:
         """Hyperparameters in the user's units."""
-        return h.in_units(self.shift, self.scale)
+        h = h.in_units(self.shift, self.scale)
+        return h if self.known_threshold is None else replace(h, threshold=self.known_threshold)
 
     def inside(self, h: Hyperparameters) -> Hyperparameters:
         """Hyperparameters in the part's own units."""
@@ -53,7 +54,9 @@ class Part:
 
     def started_from(self, h: Hyperparameters) -> "Part":
         """The part with its learnt hyperparameters starting at those of an earlier fit (user's units)."""
-        return replace(self, start=self.unpack(self.pack(self.inside(h))))
+        earlier = {name: getattr(self.inside(h), name) for name in self.free}
+        usable = {name: value for name, value in earlier.items() if self._can_start(name, value)}
+        return replace(self, start=self.unpack(self.pack(replace(self.start, **usable))))
 
     def log_prior(self, h: Hyperparameters) -> tuple[float, Gradient]:
         """Log prior of what is learnt, with its gradient; flat within an interval the user gave."""
@@ -110,6 +113,10 @@ class Part:
             return np.log(value)
         return np.arcsinh((value - self.reference) / _WIDTH) if name == "threshold" else value
 
+    def _can_start(self, name: str, value: Array | float) -> bool:
+        """Not a zero where a logarithm is learnt, one noise a trial, or lengthscales of another space."""
+        return np.size(value) == self._size(name) and (name not in _LOGS or bool(np.all(np.asarray(value) > 0.0)))
+
     def _size(self, name: str) -> int:
         return len(self.start.lengthscales) if name == "lengthscales" else 1
 
@@ -158,7 +165,8 @@ def make_part(
         threshold=c,
         crash_noise_std=_start(prior.crash_noise_std),
     )
-    return Part(start, prior, tuple(learnt), reference, bounds, shift, scale, isinstance(threshold, float))
+    known = threshold if isinstance(threshold, float) else None
+    return Part(start, prior, tuple(learnt), reference, bounds, shift, scale, known)
 
 
 def _units(y: Array, threshold: float | tuple[float, float] | None) -> tuple[float, float]:

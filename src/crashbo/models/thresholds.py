@@ -30,7 +30,7 @@ _MAX_EVALUATIONS = 6  # a grid point, from its neighbour's optimum
 
 def has_meaning(part: Part) -> bool:
     """Whether the threshold is one in the user's units: labels alone have none."""
-    return "threshold" in part.learnt or part.threshold_known
+    return "threshold" in part.learnt or part.known_threshold is not None
 
 
 def interval(posterior: Posterior, parts: tuple[Part, ...], j: int = 0) -> tuple[float, float] | None:
@@ -39,7 +39,7 @@ def interval(posterior: Posterior, parts: tuple[Part, ...], j: int = 0) -> tuple
     if not has_meaning(part):
         return None
     c_map = posterior.hypers[j].threshold
-    if part.threshold_known:
+    if part.known_threshold is not None:
         return c_map, c_map
     c, log_density = _profile(posterior, parts, j)
     low, high = _quantiles(c, log_density, ((1.0 - _NOMINAL) / 2.0, (1.0 + _NOMINAL) / 2.0))

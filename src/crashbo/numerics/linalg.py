@@ -169,6 +169,8 @@ def product(A: Array, B: Array) -> Array:
 
 def times(A: Array, x: Array) -> Array:
     """A @ x."""
+    if A.size == 0:  # BLAS takes no empty vector
+        return np.zeros(len(A))
     a, trans = _fortran(A)
     return np.asarray(dgemv(1.0, a, x, trans=trans))
 

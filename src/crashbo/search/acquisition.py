@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_ndtr
 
-from crashbo.models.latent import Posterior
+from crashbo.models.ep import Sites
+from crashbo.models.latent import HybridData, Posterior, condition
 from crashbo.numerics.gaussians import log_unit_improvement, tail
 
 Array = NDArray[np.float64]
@@ -48,6 +49,21 @@ class LogGamma:
             total += cut.log_mass
             slope += cut.hazard[:, None] * (-in_mean / std[:, None] - 0.5 * (z / spread)[:, None] * in_var)
         return total, slope
+
+    def with_crashes(self, X: Array) -> "LogGamma":
+        """The same as if trials at X had crashed, at the same hyperparameters."""
+        if not len(X):
+            return self
+        data, m = self.crash.data, len(X)
+        single = len(data.Y) == 1
+        more = HybridData(
+            np.vstack([data.X, X]),
+            np.pad(data.Y, ((0, 0), (0, m)), constant_values=np.nan),
+            np.pad(data.sign, ((0, 0), (0, m)), constant_values=-1.0 if single else 0.0),
+            np.append(data.joint, np.full(m, not single)),
+        )
+        sites = Sites(*(np.pad(site, ((0, 0), (0, m))) for site in self.crash.sites()))
+        return LogGamma(condition(more, self.crash.hypers, start=sites), self.widen)
 
     def _extra(self, j: int) -> float:
         crash_noise: float = self.crash.hypers[j].crash_noise_std ** 2

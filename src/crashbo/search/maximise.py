@@ -19,16 +19,18 @@ _FLOOR = -1e6  # of a start's own value, so that one bad start does not drown th
 
 
 def spread_points(n: int, dimension: int, *, rng: np.random.Generator) -> Array:
-    """n points spread evenly over the unit cube: a Kronecker sequence with a random shift.
+    """n points spread evenly over the unit cube: a Kronecker sequence with a random shift."""
+    points: Array = (rng.random(dimension) + np.outer(np.arange(n), kronecker(dimension))) % 1.0
+    return points
 
-    Its step is made of powers of the generalised golden ratio, the root of phi^(D+1) = phi + 1.
-    """
+
+def kronecker(dimension: int) -> Array:
+    """The step of a sequence that fills the cube evenly: powers of the root of phi^(D+1) = phi + 1."""
     phi = 2.0
     for _ in range(64):
         phi = (1.0 + phi) ** (1.0 / (dimension + 1))
-    step = phi ** -np.arange(1.0, dimension + 1.0)
-    points: Array = (rng.random(dimension) + np.outer(np.arange(1, n + 1), step)) % 1.0
-    return points
+    step: Array = phi ** -np.arange(1.0, dimension + 1.0)
+    return step
 
 
 def perturbations(centres: Array, n: int, scales: Array, *, rng: np.random.Generator) -> Array:

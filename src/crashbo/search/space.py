@@ -9,7 +9,7 @@ lengthscale of its own (an option that behaves like the others drops out), and n
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -39,9 +39,9 @@ class Float:
     continuous = True
 
     def encode(self, value: Any) -> list[float]:
-        """The value's coordinate in [0, 1]."""
+        """The value's coordinate, in [0, 1] if it is in range."""
         low, high, at = (math.log(v) if self.log else float(v) for v in (self.low, self.high, value))
-        return [min(max((at - low) / (high - low), 0.0), 1.0)]
+        return [(at - low) / (high - low)]
 
     def decode(self, u: Array) -> float:
         """The value at a coordinate."""
@@ -159,9 +159,13 @@ Parameter = Float | Int | Choice
 
 @dataclass(frozen=True)
 class Space:
-    """Named parameters, and the unit cube that the models see."""
+    """Named parameters, and the unit cube that the models see.
+
+    Parameters in `fixed` stay where they are in everything that is proposed.
+    """
 
     parameters: Mapping[str, Parameter]
+    fixed: Mapping[str, Any] = field(default_factory=dict)
 
     @staticmethod
     def of(space: "Space | Mapping[str, Any]") -> "Space":
@@ -182,14 +186,17 @@ class Space:
     @property
     def continuous(self) -> NDArray[np.bool_]:
         """Which coordinates may take any value in [0, 1]."""
-        return np.concatenate([np.full(p.width, p.continuous) for p in self.parameters.values()])
+        return np.concatenate(
+            [np.full(p.width, p.continuous and name not in self.fixed) for name, p in self.parameters.items()]
+        )
 
     @property
     def size(self) -> float:
         """How many different points there are."""
         sizes = [
             math.inf if isinstance(p, Float) else len(p.options) if isinstance(p, Choice) else p.high - p.low + 1
-            for p in self.parameters.values()
+            for name, p in self.parameters.items()
+            if name not in self.fixed
         ]
         return math.prod(sizes)
 
@@ -216,9 +223,19 @@ class Space:
     def snap(self, U: Array) -> Array:
         """The nearest points that params have, row by row."""
         out = np.array(U, dtype=float)
-        for _, p, at in self._slices():
-            out[:, at] = p.snap(out[:, at])
+        for name, p, at in self._slices():
+            out[:, at] = p.encode(self.fixed[name]) if name in self.fixed else p.snap(out[:, at])
         return out
+
+    def with_fixed(self, fixed: Mapping[str, Any]) -> "Space":
+        """The space with some parameters held at a value."""
+        for name, value in fixed.items():
+            if name not in self.parameters:
+                raise ValueError(f"fixed must name parameters of the space; got {name!r}. Mend the name.")
+            if not self.parameters[name].accepts(value):
+                raise ValueError(f"{name} must {self.parameters[name].rule()}; got {value!r}. Mend it.")
+        plain = {name: _plain(value, self.parameters[name]) for name, value in fixed.items()}
+        return Space(self.parameters, {**self.fixed, **plain})
 
     def uniform(self, U: Array) -> Array:
         """Points spread evenly over the params, from points spread evenly over the unit cube (m, dimension)."""

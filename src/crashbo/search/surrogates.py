@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from crashbo.models import latent
 from crashbo.models.crash import Blame, CrashModel, hybrid_data
 from crashbo.models.ep import Sites
-from crashbo.models.fit import fit
+from crashbo.models.fit import Fit, fit
 from crashbo.models.hyperpriors import Hyperprior
 from crashbo.models.latent import HybridData, Posterior, Warm
 from crashbo.models.parts import make_part
@@ -105,6 +105,11 @@ class Surrogates:
         """Rows of the cost's data that were measured: pending ones come after them."""
         return int(np.sum(~self.crash.data.joint & np.all(self.crash.data.sign >= 0.0, axis=0)))
 
+    @cached_property
+    def threshold_intervals(self) -> tuple[tuple[float, float] | None, ...]:
+        """The 90 % interval of every threshold, in the model's own orientation."""
+        return self.crash_model.threshold_intervals
+
     @property
     def cost_noise_std(self) -> float:
         """The cost's noise, given or learnt."""
@@ -137,7 +142,8 @@ def fit_surrogates(
         crash_model, converged = CrashModel(fitted.posterior, fitted), fitted.converged
     else:
         posterior = latent.condition(crash_data, crash_start.hypers, start=crash_start.sites, tolerance=_EP_TOLERANCE)
-        crash_model, converged = CrashModel(posterior), posterior.ep.converged
+        converged = posterior.ep.converged
+        crash_model = CrashModel(posterior, Fit(posterior, crash_parts, np.nan, 1, posterior.ep.sweeps, converged))
     cost, cost_warm = None, memory.cost if memory is not None else None
     if seen.succeeded.any():
         X = seen.X[seen.succeeded]

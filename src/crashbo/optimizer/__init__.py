@@ -1,0 +1,1 @@
+"""Optimizer: trials, ask and tell, minimize; the only mutable state. May import strategies and below."""

@@ -1,0 +1,520 @@
+"""The Optimizer: ask for the next trial, tell what came of it. The only mutable state of a study.
+
+May import strategies and below.
+"""
+
+import copy
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crashbo import strategies
+from crashbo.optimizer import saving
+from crashbo.optimizer.records import (
+    AnyConstraint,
+    Constraint,
+    Crash,
+    Trial,
+    Unmeasured,
+    constraints_of,
+    is_number,
+)
+from crashbo.search import recommend
+from crashbo.search.acquisition import LogGamma
+from crashbo.search.design import Design
+from crashbo.search.risk import Risk, risk_of
+from crashbo.search.space import Space
+from crashbo.search.surrogates import Memory, Observations, Surrogates
+from crashbo.strategies.base import Task
+
+Array = NDArray[np.float64]
+Params = Mapping[str, Any]
+Direction = Literal["minimize", "maximize"]
+
+
+@dataclass(frozen=True)
+class Recommendation:
+    """Where the expected cost is least among points that are safe enough (eq. 3)."""
+
+    params: dict[str, Any]
+    cost: float  # expected
+    p_safe: float
+
+
+class Threshold:
+    """A constraint's crash threshold; its interval is computed when it is first looked at."""
+
+    def __init__(self, surrogates: Surrogates | None, constraint: AnyConstraint, j: int) -> None:
+        self._surrogates, self._constraint, self._j = surrogates, constraint, j
+        known = constraint.threshold
+        self.learned = not is_number(known)
+        if surrogates is None:
+            self.value = float(known) if is_number(known) else None  # type: ignore[arg-type]
+        else:
+            value = surrogates.crash_model.thresholds[j]
+            self.value = None if value is None else constraint.sign * value
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """An interval that holds the threshold with 90 % probability."""
+        if self._surrogates is None:
+            known = self._constraint.threshold
+            return None if known is None else (known if isinstance(known, tuple) else (float(known), float(known)))
+        found = self._surrogates.threshold_intervals[self._j]
+        if found is None:
+            return None
+        low, high = sorted(self._constraint.sign * end for end in found)
+        return low, high
+
+    def __repr__(self) -> str:
+        return f"Threshold(value={self.value}, learned={self.learned})"
+
+
+class Confirmation:
+    """Repeats of one setting, as they come in: their mean cost, its spread, and how many crashed."""
+
+    def __init__(self, optimizer: "Optimizer", params: dict[str, Any], numbers: range) -> None:
+        self.params = params
+        self._optimizer, self._numbers = optimizer, numbers
+
+    @property
+    def trials(self) -> list[Trial]:
+        """The repeats that were handed out so far."""
+        queued = [t for t in self._optimizer.trials if t.origin == "confirm" and t.params == self.params]
+        return queued[self._numbers.start : self._numbers.stop]
+
+    @property
+    def costs(self) -> list[float]:
+        """Costs of the repeats that succeeded."""
+        return [t.cost for t in self.trials if t.state == "success" and t.cost is not None]
+
+    @property
+    def crashes(self) -> int:
+        """How many of the repeats crashed."""
+        return sum(t.state == "crash" for t in self.trials)
+
+    @property
+    def done(self) -> bool:
+        """Whether all repeats were told."""
+        return sum(t.state in ("success", "crash") for t in self.trials) >= len(self._numbers)
+
+    @property
+    def mean(self) -> float | None:
+        """Mean cost."""
+        return float(np.mean(self.costs)) if self.costs else None
+
+    @property
+    def std(self) -> float | None:
+        """Standard deviation of the cost, from two repeats on."""
+        return float(np.std(self.costs, ddof=1)) if len(self.costs) > 1 else None
+
+    def __repr__(self) -> str:
+        told = len(self.costs) + self.crashes
+        figures = f"mean {self.mean}, std {self.std}, crashes {self.crashes}"
+        return f"Confirmation({told} of {len(self._numbers)} told: {figures})"
+
+
+class Optimizer:
+    """Bayesian optimisation that learns from crashes, one trial at a time.
+
+    Args:
+        space: names to (low, high), Float, Int or Choice.
+        constraints: the measured reasons for a crash: names, Constraint or Unmeasured.
+        seed: of the proposals; None draws one.
+        strategy: how the next trial is chosen; see `crashbo.strategies.names()`.
+        risk: None (ours), "paper", Budget or MinSafe.
+        start: params to try first, in this order; None begins with a few that fill the space.
+        noise: standard deviation of the cost where known, or a mapping with "cost" and constraints.
+        direction: "minimize" or "maximize" the cost.
+    """
+
+    def __init__(
+        self,
+        space: Space | Mapping[str, Any],
+        constraints: Sequence[str | AnyConstraint] | str | AnyConstraint | None = None,
+        *,
+        seed: int | None = 0,
+        strategy: str = "eicc",
+        risk: Risk | str | None = None,
+        start: Sequence[Params] | None = None,
+        noise: float | Mapping[str, float] | None = None,
+        direction: Direction = "minimize",
+    ) -> None:
+        self.space = Space.of(space)
+        self.constraints = _with_noise(constraints_of(constraints), noise)
+        self.strategy = strategy
+        self.risk = risk_of(risk)
+        self.direction: Direction = direction
+        if direction not in ("minimize", "maximize"):
+            raise ValueError(f"direction must be 'minimize' or 'maximize'; got {direction!r}. Choose one.")
+        self._propose = strategies.get(strategy)
+        self._cost_noise = _cost_noise(noise)
+        self._rng = np.random.default_rng(seed)
+        self._design = Design.for_study(self.space, self.risk, None if start is None else len(start), self._rng)
+        self._queue = [("start", self.space.check(params)) for params in start or ()]
+        self._trials: dict[int, Trial] = {}
+        self._next = 0
+        self._memory: Memory | None = None
+        self._cached: tuple[Any, Surrogates] | None = None
+        self._told = 0
+        self._warned: set[str] = set()
+
+    def ask(self) -> Trial:
+        """The next trial to run. It is pending until it is told."""
+        params, origin, p_safe, admissible = self._next_point()
+        trial = Trial(self._next, params, p_safe=p_safe, origin=origin, admissible=admissible)
+        self._trials[trial.number] = trial
+        self._next += 1
+        return trial
+
+    def tell(
+        self,
+        trial: Trial | int | Params,
+        *,
+        cost: float | None = None,
+        measured: Mapping[str, float] | None = None,
+        crash: bool | str | Crash | None = None,
+        blame: str | Sequence[str] | None = None,
+        void: bool | str | None = None,
+        replace: bool = False,
+    ) -> Trial:
+        """Say what came of a trial: a cost, a crash, or a void.
+
+        Args:
+            trial: as asked, its number, or params of a trial that was not proposed here.
+            cost: of a success.
+            measured: constraint name to value; of a crash, what the machine still delivered.
+            crash: True, a reason, or a Crash.
+            blame: names of the constraints that a crash violated, where known.
+            void: True or a reason, for a fault that says nothing of the params.
+            replace: correct a trial that was told before.
+        """
+        said = sum(x is not None and x is not False for x in (cost, crash, void))
+        if said != 1:
+            raise ValueError(
+                "tell must get exactly one of cost, crash and void; "
+                f"got cost={cost!r}, crash={crash!r}, void={void!r}. A crash has no cost."
+            )
+        found = self._find(trial)
+        if found.state != "pending" and not replace:
+            raise ValueError(
+                f"trial {found.number} must be pending to be told; it is a {found.state}. "
+                "Pass replace=True to correct it."
+            )
+        if isinstance(crash, Crash):
+            measured, blame = {**crash.measured, **(measured or {})}, blame or crash.blame
+            crash = crash.reason
+        told = self._told_trial(found, cost, measured or {}, crash, blame, void)
+        self._trials[told.number] = told
+        self._told += 1
+        self._warn_about(told)
+        return told
+
+    @property
+    def trials(self) -> list[Trial]:
+        """Every trial, in order of number."""
+        return [self._trials[number] for number in sorted(self._trials)]
+
+    @property
+    def best(self) -> Trial | None:
+        """The success with the best observed cost; None before the first."""
+        successes = [t for t in self.trials if t.state == "success"]
+        return min(successes, key=lambda t: self._sign * _cost(t), default=None)
+
+    def recommend(self, delta: float = 0.1) -> Recommendation | None:
+        """The point of least expected cost with P(safe) >= 1 - delta (eq. 3); None before a success."""
+        if not is_number(delta) or not 0.0 <= delta <= 1.0:
+            raise ValueError(f"delta must lie in [0, 1]; got {delta!r}. 0.1 asks for P(safe) of 0.9.")
+        models = self._surrogates()
+        if models is None or models.cost is None:
+            return None
+        x, cost, p = recommend.best_point(models, self.space, delta, np.random.default_rng(0))
+        return Recommendation(self.space.decode(x), self._sign * cost, p)
+
+    @property
+    def thresholds(self) -> dict[str, Threshold]:
+        """The crash threshold of every measured constraint."""
+        models = self._surrogates()
+        return {c.name: Threshold(models, c, j) for j, c in enumerate(self.constraints) if isinstance(c, Constraint)}
+
+    @overload
+    def p_safe(self, params: Params) -> float: ...
+    @overload
+    def p_safe(self, params: Sequence[Params]) -> Array: ...
+    def p_safe(self, params: Params | Sequence[Params]) -> float | Array:
+        """Probability that a trial at params succeeds; a list gives an array. NaN before any trial was told."""
+        if isinstance(params, Mapping):
+            return float(self.p_safe([params])[0])
+        X = np.array([self.space.encode(self.space.check(p)) for p in params]).reshape(len(params), -1)
+        models = self._surrogates()
+        if models is None:
+            return np.full(len(params), np.nan)
+        return np.asarray(np.exp(LogGamma(models.crash)(X)))
+
+    def blame(self, trial: Trial | int) -> dict[str, float]:
+        """Probability that each constraint was violated in a trial that crashed; they need not sum to one."""
+        found = self._trials.get(trial if isinstance(trial, int) else trial.number)
+        if found is None or found.state != "crash":
+            raise ValueError(f"trial must be one that crashed; got {trial!r}. See `trials` for their states.")
+        models = self._surrogates()
+        assert models is not None
+        seen = self._observations()
+        row = int(np.sum(seen.crashed[: seen.numbers.index(found.number)]))
+        return dict(zip((c.name for c in self.constraints), map(float, models.crash_model.blame()[row]), strict=True))
+
+    def confirm(self, n: int = 10, params: Params | None = None) -> Confirmation:
+        """Queue n repeats of the best trial (or of params): the next asks give them. Returns their report."""
+        if params is None and self.best is None:
+            raise ValueError("confirm must have a success to repeat; there is none yet. Give params, or tell one.")
+        setting = self.space.check(params if params is not None else self.best.params)  # type: ignore[union-attr]
+        before = sum(t.origin == "confirm" and t.params == setting for t in self.trials)
+        self._queue = [*self._queue, *[("confirm", setting)] * n]
+        return Confirmation(self, setting, range(before, before + n))
+
+    def changed(
+        self,
+        *,
+        space: Space | Mapping[str, Any] | None = None,
+        constraints: Sequence[str | AnyConstraint] | None = None,
+        fixed: Params | None = None,
+        risk: Risk | str | None = None,
+    ) -> "Optimizer":
+        """The same study with other bounds, constraints or risk, or with some parameters fixed to a value.
+
+        Every trial is kept; one outside new bounds still informs the models.
+        """
+        new = copy.copy(self)
+        new.space = Space.of(space) if space is not None else self.space
+        if list(new.space.parameters) != list(self.space.parameters):
+            raise ValueError(
+                f"space must keep the parameters {list(self.space.parameters)}; got {list(new.space.parameters)}. "
+                "Fix one with `fixed` instead of leaving it out."
+            )
+        if fixed:
+            new.space = new.space.with_fixed(fixed)
+        new.constraints = constraints_of(constraints) if constraints is not None else self.constraints
+        new.risk = risk_of(risk) if risk is not None else self.risk
+        new._trials, new._queue, new._warned = dict(self._trials), list(self._queue), set(self._warned)
+        new._memory, new._cached = None, None
+        new._rng = np.random.default_rng()
+        new._rng.bit_generator.state = self._rng.bit_generator.state
+        return new
+
+    def to_json(self) -> str:
+        """The whole study as text, from which `from_json` goes on with the same proposals."""
+        return saving.dumps(
+            {
+                "space": saving.space_out(self.space),
+                "constraints": saving.constraints_out(self.constraints),
+                "strategy": self.strategy,
+                "risk": saving.risk_out(self.risk),
+                "direction": self.direction,
+                "cost_noise": self._cost_noise,
+                "design": saving.design_out(self._design),
+                "queue": self._queue,
+                "trials": [saving.trial_out(t) for t in self.trials],
+                "next": self._next,
+                "memory": saving.memory_out(self._memory),
+                "rng": self._rng.bit_generator.state,
+            }
+        )
+
+    @staticmethod
+    def from_json(text: str) -> "Optimizer":
+        """A study saved by `to_json`."""
+        saved = saving.loads(text)
+        space = saving.space_in(saved["space"])
+        new = Optimizer(
+            space,
+            saving.constraints_in(saved["constraints"]),
+            strategy=saved["strategy"],
+            risk=saving.risk_in(saved["risk"]),
+            direction=saved["direction"],
+        )
+        new._cost_noise = saved["cost_noise"]
+        new._design = saving.design_in(saved["design"])
+        new._queue = [(origin, params) for origin, params in saved["queue"]]
+        new._trials = {t.number: t for t in map(saving.trial_in, saved["trials"])}
+        new._next = saved["next"]
+        new._memory = saving.memory_in(saved["memory"])
+        new._rng.bit_generator.state = saved["rng"]
+        return new
+
+    @property
+    def _sign(self) -> float:
+        return 1.0 if self.direction == "minimize" else -1.0
+
+    def _next_point(self) -> tuple[dict[str, Any], str, float | None, bool]:
+        """Params, origin, P(safe) and admissibility of the next trial."""
+        if self._queue:
+            origin, params = self._queue[0]
+            self._queue = self._queue[1:]
+            return params, origin, self._known_p_safe(params), True
+        told = sum(t.state in ("success", "crash") for t in self._trials.values())
+        under_way = sum(t.state == "pending" for t in self._trials.values())
+        if told + under_way < self._design.size or told == 0:
+            self._design, x = self._design.next(self.space)
+            params = self.space.decode(x)
+            return params, "design", self._known_p_safe(params), True
+        task = self._task()
+        proposal = self._propose(task, self._rng)
+        if "surrogates" in task.__dict__:
+            self._remember(task.surrogates)
+        return self.space.decode(proposal.x), "search", proposal.p_safe, proposal.admissible
+
+    def _task(self) -> Task:
+        seen = self._observations()
+        predicted = [self._trials[i].p_safe if self._trials[i].origin == "search" else None for i in seen.numbers]
+        left = None
+        if self.risk.trials is not None:
+            left = max(self.risk.trials - sum(t.state != "void" for t in self.trials), 0)
+        return Task(self.space, seen, self.risk, self._memory, np.array(predicted, dtype=float), left)
+
+    def _observations(self) -> Observations:
+        """What the models see: costs to be minimised, constraints that crash above."""
+        told = [t for t in self.trials if t.state in ("success", "crash")]
+        names = [c.name for c in self.constraints]
+        Y = [[c.sign * t.measured.get(c.name, np.nan) for c in self.constraints] for t in told]
+        return Observations(
+            numbers=tuple(t.number for t in told),
+            X=np.array([self.space.encode(t.params) for t in told]).reshape(len(told), self.space.dimension),
+            cost=np.array([self._sign * _cost(t) if t.state == "success" else np.nan for t in told]),
+            Y=np.array(Y, dtype=float).reshape(len(told), len(names)),
+            crashed=np.array([t.state == "crash" for t in told], dtype=bool),
+            blame=[[names.index(name) for name in t.blame] or None for t in told],
+            pending=np.array([self.space.encode(t.params) for t in self.trials if t.state == "pending"]).reshape(
+                -1, self.space.dimension
+            ),
+            cost_noise_std=self._cost_noise,
+            noise_std=tuple(c.noise for c in self.constraints),
+            thresholds=tuple(_turned(c) for c in self.constraints),
+        )
+
+    def _surrogates(self) -> Surrogates | None:
+        """Both models for the trials told so far; fitted once until something is told."""
+        key = (self._told, len(self._trials))
+        if self._cached is not None and self._cached[0] == key:
+            return self._cached[1]
+        task = self._task()
+        if not task.seen.numbers:
+            return None
+        # Looking at a study must not change what it proposes next: the memory stays as it is.
+        self._cached = (key, task.surrogates)
+        return task.surrogates
+
+    def _remember(self, models: Surrogates) -> None:
+        self._memory = models.memory
+        self._cached = ((self._told, len(self._trials)), models)
+        if not models.converged:
+            self._warn_once("fit", "a model did not converge; its last state is used, and the study goes on.")
+
+    def _known_p_safe(self, params: Params) -> float | None:
+        p = float(self.p_safe(params)) if self._memory is not None else np.nan
+        return None if np.isnan(p) else p
+
+    def _find(self, trial: Trial | int | Params) -> Trial:
+        if isinstance(trial, Trial | int):
+            number = trial if isinstance(trial, int) else trial.number
+            if number not in self._trials:
+                raise ValueError(f"trial must be one of this study; got number {number}. Tell params for a new one.")
+            return self._trials[number]
+        params = self.space.check(trial)
+        new = Trial(self._next, params, origin="told", p_safe=self._known_p_safe(params))
+        self._next += 1
+        return new
+
+    def _told_trial(
+        self,
+        found: Trial,
+        cost: float | None,
+        measured: Mapping[str, float],
+        crash: bool | str | None,
+        blame: str | Sequence[str] | None,
+        void: bool | str | None,
+    ) -> Trial:
+        names = [c.name for c in self.constraints if isinstance(c, Constraint)]
+        for name, value in measured.items():
+            if name not in names:
+                raise ValueError(
+                    f"measured must name constraints ({', '.join(names) or 'none'}); got {name!r}. Add it."
+                )
+            if not is_number(value):
+                raise ValueError(f"measured[{name!r}] must be a finite number; got {value!r}. Leave it out if unknown.")
+        blamed = (blame,) if isinstance(blame, str) else tuple(blame or ())
+        known = [c.name for c in self.constraints]
+        for name in blamed:
+            if name not in known:
+                raise ValueError(
+                    f"blame must name constraints ({', '.join(known)}); got {name!r}. Leave it out if unknown."
+                )
+        values = {name: float(value) for name, value in measured.items()}
+        if void is not None and void is not False:
+            reason = void if isinstance(void, str) else ""
+            return replace(found, state="void", cost=None, measured=values, reason=reason, blame=())
+        if crash is not None and crash is not False:
+            reason = crash if isinstance(crash, str) else ""
+            return replace(found, state="crash", cost=None, measured=values, reason=reason, blame=blamed)
+        if not is_number(cost):
+            raise ValueError(
+                f"cost must be a finite number; got {cost!r}. If there is none, tell crash=True or void=True."
+            )
+        if blamed:
+            raise ValueError(f"blame must belong to a crash; got {blame!r} with a cost. Leave one of them out.")
+        return replace(found, state="success", cost=float(cost), measured=values, reason="", blame=())  # type: ignore[arg-type]
+
+    def _warn_about(self, told: Trial) -> None:
+        for c in self.constraints:
+            value, limit = told.measured.get(c.name), c.threshold
+            if told.state != "success" or value is None or limit is None or isinstance(limit, tuple):
+                continue
+            if c.sign * (value - limit) > 0.0:
+                self._warn_once(
+                    f"above {c.name}",
+                    f"trial {told.number} succeeded with {c.name} {value:g} beyond its known threshold {limit:g}. "
+                    "It is taken as it is; check the threshold.",
+                )
+
+    def _warn_once(self, kind: str, words: str) -> None:
+        if kind not in self._warned:
+            self._warned.add(kind)
+            warnings.warn(words, RuntimeWarning, stacklevel=3)
+
+
+def _cost(trial: Trial) -> float:
+    assert trial.cost is not None
+    return trial.cost
+
+
+def _turned(c: AnyConstraint) -> float | tuple[float, float] | None:
+    """A constraint's threshold where every machine crashes above."""
+    if c.threshold is None or isinstance(c, Unmeasured):
+        return None
+    if isinstance(c.threshold, tuple):
+        low, high = sorted(c.sign * end for end in c.threshold)
+        return low, high
+    return c.sign * float(c.threshold)
+
+
+def _with_noise(
+    constraints: tuple[AnyConstraint, ...], noise: float | Mapping[str, float] | None
+) -> tuple[AnyConstraint, ...]:
+    """Constraints with the noise that the study's `noise` gives them."""
+    if not isinstance(noise, Mapping):
+        return constraints
+    unknown = set(noise) - {"cost", *(c.name for c in constraints)}
+    if unknown:
+        raise ValueError(f"noise must name 'cost' or constraints; got {sorted(unknown)}. Mend the name.")
+    return tuple(
+        replace(c, noise=noise[c.name]) if isinstance(c, Constraint) and c.name in noise else c for c in constraints
+    )
+
+
+def _cost_noise(noise: float | Mapping[str, float] | None) -> float | None:
+    value = noise.get("cost") if isinstance(noise, Mapping) else noise
+    if value is not None and not (is_number(value) and value >= 0):
+        raise ValueError(f"noise must be a standard deviation >= 0, or None; got {value!r}. None learns it.")
+    return None if value is None else float(value)

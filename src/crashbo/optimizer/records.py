@@ -1,0 +1,153 @@
+"""What users say of a machine and of its trials: constraints, outcomes, crashes, voids, trials.
+
+May import strategies and below.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+
+Side = Literal["above", "below"]
+State = Literal["pending", "success", "crash", "void"]
+
+
+@dataclass(frozen=True)
+class Constraint:
+    """A measured quantity that makes the machine crash beyond a threshold.
+
+    Attributes:
+        name: as in `measured`.
+        threshold: None (to be learnt), a number (known) or a pair (an interval for it).
+        side: whether the machine crashes "above" or "below" the threshold.
+        noise: standard deviation of the measurement's noise where known.
+    """
+
+    name: str
+    threshold: float | tuple[float, float] | None = None
+    side: Side = "above"
+    noise: float | None = None
+
+    measured = True
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not self.name:
+            raise ValueError(f"constraint must have a name; got {self.name!r}. Name it as in `measured`.")
+        if self.side not in ("above", "below"):
+            raise ValueError(f"side must be 'above' or 'below'; got {self.side!r}. Name the side that crashes.")
+        if self.noise is not None and not (is_number(self.noise) and self.noise >= 0):
+            raise ValueError(f"noise must be a number >= 0 or None; got {self.noise!r}. None learns it.")
+        c = self.threshold
+        pair = isinstance(c, tuple | list) and len(c) == 2 and all(map(is_number, c)) and c[0] < c[1]
+        if pair:
+            object.__setattr__(self, "threshold", (float(c[0]), float(c[1])))  # type: ignore[index]
+        elif not (c is None or is_number(c)):
+            raise ValueError(f"threshold must be None, a number or a pair (low, high); got {c!r}. None learns it.")
+
+    @property
+    def sign(self) -> float:
+        """Inside, every machine crashes above: a constraint that crashes below is turned over."""
+        return 1.0 if self.side == "above" else -1.0
+
+
+@dataclass(frozen=True)
+class Unmeasured:
+    """A cause of crashes that nobody measures: only labels inform it."""
+
+    name: str = "other"
+
+    measured = False
+    threshold = None
+    noise = None
+    sign = 1.0
+
+
+AnyConstraint = Constraint | Unmeasured
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A success: its cost, and what was measured."""
+
+    cost: float
+    measured: Mapping[str, float] = field(default_factory=dict)
+
+
+class Crash(Exception):
+    """The trial crashed because of its parameters.
+
+    Attributes:
+        reason: text.
+        blame: names of the constraints that were violated, where that is known.
+        measured: what the machine still delivered.
+    """
+
+    def __init__(
+        self,
+        reason: str = "",
+        blame: str | Sequence[str] | None = None,
+        measured: Mapping[str, float] | None = None,
+    ) -> None:
+        super().__init__(reason)
+        self.reason = str(reason)
+        self.blame = (blame,) if isinstance(blame, str) else tuple(blame or ())
+        self.measured = dict(measured or {})
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Crash, (self.reason, self.blame, self.measured)
+
+
+class Void(Exception):
+    """The trial failed for a reason that says nothing of its parameters."""
+
+    def __init__(self, reason: str = "") -> None:
+        super().__init__(reason)
+        self.reason = str(reason)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Void, (self.reason,)
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One x that was handed out, and what came of it."""
+
+    number: int
+    params: dict[str, Any]
+    state: State = "pending"
+    p_safe: float | None = None  # as predicted when it was proposed
+    cost: float | None = None
+    measured: dict[str, float] = field(default_factory=dict)
+    reason: str = ""
+    blame: tuple[str, ...] = ()  # as told, not as inferred
+    origin: str = "search"  # or "start", "design", "told", "confirm"
+    admissible: bool = True  # False where the risk asked for more safety than any x has
+
+
+def constraints_of(
+    constraints: Sequence[str | AnyConstraint] | str | AnyConstraint | None,
+) -> tuple[AnyConstraint, ...]:
+    """Constraints from names and records; none at all is one cause that nobody measures."""
+    if constraints is None:
+        constraints = ()
+    if isinstance(constraints, str | Constraint | Unmeasured):
+        constraints = (constraints,)
+    out = tuple(Constraint(c) if isinstance(c, str) else c for c in constraints)
+    for c in out:
+        if not isinstance(c, Constraint | Unmeasured):
+            raise ValueError(f"constraints must be names, Constraint or Unmeasured; got {c!r}. Name each one.")
+    names = [c.name for c in out]
+    if len(set(names)) < len(names):
+        raise ValueError(f"constraints must have different names; got {names}. Rename one.")
+    return out or (Unmeasured("crash"),)
+
+
+def is_number(value: Any) -> bool:
+    """Whether value is one finite real number."""
+    return (
+        isinstance(value, int | float | np.integer | np.floating)
+        and not isinstance(value, bool)
+        and math.isfinite(value)
+    )

@@ -1,0 +1,149 @@
+"""A study as JSON text, and back: everything that decides what it proposes next.
+
+May import strategies and below.
+"""
+
+import json
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+
+from crashbo.models.ep import Sites
+from crashbo.models.latent import Hyperparameters, Warm
+from crashbo.optimizer.records import AnyConstraint, Constraint, Trial, Unmeasured
+from crashbo.search.design import Design
+from crashbo.search.risk import Adaptive, Budget, MinSafe, Paper, Risk
+from crashbo.search.space import Choice, Float, Int, Parameter, Space
+from crashbo.search.surrogates import Memory
+
+VERSION = 1
+
+_RISKS: dict[str, type[Any]] = {"adaptive": Adaptive, "paper": Paper, "budget": Budget, "minsafe": MinSafe}
+_PARAMETERS: dict[str, type[Any]] = {"float": Float, "int": Int}
+
+
+def dumps(study: dict[str, Any]) -> str:
+    """Text with a format version."""
+    return json.dumps({"crashbo": VERSION, **study}, default=_plain)
+
+
+def loads(text: str) -> dict[str, Any]:
+    """The study in a text; refuses what it cannot read."""
+    try:
+        saved = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"text must be JSON from to_json; got {text[:40]!r} ({error}). Check the file.") from None
+    version = saved.get("crashbo") if isinstance(saved, dict) else None
+    if version != VERSION:
+        raise ValueError(f"text must have format version {VERSION}; got {version!r}. Read it with a matching crashbo.")
+    return dict(saved)
+
+
+def space_out(space: Space) -> dict[str, Any]:
+    """A space as plain values."""
+    out: dict[str, Any] = {"parameters": {}, "fixed": dict(space.fixed)}
+    for name, p in space.parameters.items():
+        kind = next((k for k, cls in _PARAMETERS.items() if isinstance(p, cls)), "choice")
+        out["parameters"][name] = {"kind": kind, **asdict(p)}
+    return out
+
+
+def space_in(saved: dict[str, Any]) -> Space:
+    """The space of plain values."""
+    return Space({name: _parameter_in(dict(p)) for name, p in saved["parameters"].items()}, saved["fixed"])
+
+
+def _parameter_in(saved: dict[str, Any]) -> Parameter:
+    kind = saved.pop("kind")
+    if kind == "choice":
+        return Choice(saved["options"])
+    parameter: Parameter = _PARAMETERS[kind](**saved)
+    return parameter
+
+
+def constraints_out(constraints: tuple[AnyConstraint, ...]) -> list[dict[str, Any]]:
+    """Constraints as plain values."""
+    return [{"kind": type(c).__name__, **asdict(c)} for c in constraints]
+
+
+def constraints_in(saved: list[dict[str, Any]]) -> list[AnyConstraint]:
+    """The constraints of plain values."""
+    kinds: dict[str, type[Any]] = {"Constraint": Constraint, "Unmeasured": Unmeasured}
+    return [kinds[c["kind"]](**{k: v for k, v in c.items() if k != "kind"}) for c in saved]
+
+
+def risk_out(risk: Risk) -> dict[str, Any]:
+    """A risk as plain values."""
+    return {"kind": next(k for k, cls in _RISKS.items() if type(risk) is cls), **asdict(risk)}  # type: ignore[call-overload]
+
+
+def risk_in(saved: dict[str, Any]) -> Risk:
+    """The risk of plain values."""
+    risk: Risk = _RISKS[saved["kind"]](**{k: v for k, v in saved.items() if k != "kind"})
+    return risk
+
+
+def design_out(design: Design) -> dict[str, Any]:
+    """A design as plain values."""
+    return asdict(design)
+
+
+def design_in(saved: dict[str, Any]) -> Design:
+    """The design of plain values."""
+    return Design(saved["size"], tuple(saved["shift"]), saved["given"])
+
+
+def trial_out(trial: Trial) -> dict[str, Any]:
+    """A trial as plain values."""
+    return asdict(trial)
+
+
+def trial_in(saved: dict[str, Any]) -> Trial:
+    """The trial of plain values."""
+    return Trial(**{**saved, "blame": tuple(saved["blame"])})
+
+
+def memory_out(memory: Memory | None) -> dict[str, Any] | None:
+    """A memory as plain values; every float survives to its last bit."""
+    if memory is None:
+        return None
+    return {
+        "numbers": list(memory.numbers),
+        "cost": _warm_out(memory.cost),
+        "crash": _warm_out(memory.crash),
+        "fitted_at": memory.fitted_at,
+    }
+
+
+def memory_in(saved: dict[str, Any] | None) -> Memory | None:
+    """The memory of plain values."""
+    if saved is None:
+        return None
+    return Memory(tuple(saved["numbers"]), _warm_in(saved["cost"]), _warm_in(saved["crash"]), saved["fitted_at"])
+
+
+def _warm_out(warm: Warm | None) -> dict[str, Any] | None:
+    if warm is None:
+        return None
+    return {
+        "hypers": [asdict(h) for h in warm.hypers],
+        "measured": list(warm.measured),
+        "sites": None if warm.sites is None else [warm.sites.tau, warm.sites.nu],
+    }
+
+
+def _warm_in(saved: dict[str, Any] | None) -> Warm | None:
+    if saved is None:
+        return None
+    hypers = tuple(Hyperparameters(**{**h, "lengthscales": np.array(h["lengthscales"])}) for h in saved["hypers"])
+    sites = None if saved["sites"] is None else Sites(*(np.array(site) for site in saved["sites"]))
+    return Warm(hypers, tuple(saved["measured"]), sites)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, np.integer | np.floating | np.bool_):
+        return value.item()
+    raise ValueError(f"study must hold plain values to be saved; got {value!r}. Use text, numbers or booleans.")

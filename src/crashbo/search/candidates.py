@@ -1,0 +1,100 @@
+"""Finding the best admissible point: candidates, a screen by score, a climb, and a choice among what is new.
+
+May import models and below.
+"""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crashbo.search.acquisition import LogGamma
+from crashbo.search.maximise import climb, diverse_best, perturbations, spread_points
+from crashbo.search.risk import Score
+from crashbo.search.space import Space
+from crashbo.search.surrogates import Surrogates
+
+Array = NDArray[np.float64]
+
+_SCREEN = 64  # points a dimension
+_LARGEST_SCREEN = 512
+_CENTRES = 4  # good points whose surroundings are searched
+_AROUND = 40
+_CLIMBERS = 6
+_SAME = 1e-6  # two points closer than this in every coordinate are one
+
+
+class Utility(Protocol):
+    """What a point is worth if it does not crash, as a logarithm, with its gradient."""
+
+    def __call__(self, X: Array) -> Array:
+        """At X."""
+
+    def with_gradient(self, X: Array) -> tuple[Array, Array]:
+        """At X, with the gradient."""
+
+
+@dataclass(frozen=True)
+class Screen:
+    """Candidates and their P(safe), looked at once and used by whoever needs them."""
+
+    X: Array
+    log_gamma: Array
+    apart: Array  # how far two starts of the climb should lie apart
+
+
+@dataclass(frozen=True)
+class Found:
+    """The best point, its score and its P(safe)."""
+
+    x: Array
+    score: float
+    log_gamma: float
+
+
+def screen(space: Space, models: Surrogates, gamma: LogGamma, *, rng: np.random.Generator) -> Screen:
+    """Points all over the space and around the best trials."""
+    D = space.dimension
+    data, post = (models.crash.data, models.crash) if models.cost is None else (models.cost.data, models.cost)
+    lengthscales = np.minimum(post.hypers[0].lengthscales, 1.0)
+    merit = gamma(data.X) if models.cost is None else -models.cost.predict(0, data.X)[0]
+    centres = data.X[np.argsort(-merit, kind="stable")[:_CENTRES]]
+    wide = space.uniform(spread_points(min(_SCREEN * D, _LARGEST_SCREEN), D, rng=rng))
+    near = space.snap(perturbations(np.clip(centres, 0.0, 1.0), _AROUND, 0.5 * lengthscales, rng=rng))
+    X = np.vstack([wide, near])
+    return Screen(X, gamma(X), np.maximum(0.3 * lengthscales, 1e-3))
+
+
+def best(space: Space, screened: Screen, utility: Utility, gamma: LogGamma, score: Score, taken: Array) -> Found:
+    """The point of highest score that is not one of `taken`, unless every point is."""
+    values = score(utility(screened.X), screened.log_gamma)
+    top = diverse_best(screened.X, values, _CLIMBERS, screened.apart)
+    ends = space.snap(
+        climb(
+            lambda X: score.with_gradient(utility.with_gradient(X), gamma.with_gradient(X)),
+            screened.X[top],
+            space.continuous,
+        )
+    )
+    ends_gamma = gamma(ends)
+    X = np.vstack([ends, screened.X])
+    log_gamma = np.append(ends_gamma, screened.log_gamma)
+    values = np.append(score(utility(ends), ends_gamma), values)
+    values = np.where(np.isnan(values), -np.inf, values)
+    new = ~_is_taken(X, taken)
+    if new.any():
+        values = np.where(new, values, -np.inf)
+    i = int(np.argmax(values))
+    return Found(X[i], float(values[i]), float(log_gamma[i]))
+
+
+def _is_taken(X: Array, taken: Array) -> NDArray[np.bool_]:
+    """Which rows of X repeat one of `taken`."""
+    if not len(taken):
+        return np.zeros(len(X), dtype=bool)
+    repeats = np.zeros(len(X), dtype=bool)
+    for start in range(0, len(X), 64):
+        gap = np.abs(X[start : start + 64, None, :] - taken[None, :, :]).max(axis=2)
+        repeats[start : start + 64] = (gap < _SAME).any(axis=1)
+    return repeats

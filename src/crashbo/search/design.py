@@ -1,0 +1,43 @@
+"""The first trials, before there is anything to learn from: points that fill the space.
+
+May import models and below.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crashbo.search.maximise import kronecker
+from crashbo.search.risk import Adaptive, Paper, Risk
+from crashbo.search.space import Space
+
+Array = NDArray[np.float64]
+
+_SIZE = 4
+
+
+@dataclass(frozen=True)
+class Design:
+    """How many trials come before the models, and where the sequence that gives them stands.
+
+    A study with points of its own needs none. A cautious one, with a budget or a floor, begins with the
+    centre of its space alone: the models then grow the safe region from there.
+    """
+
+    size: int
+    shift: tuple[float, ...]
+    given: int = 0
+
+    @staticmethod
+    def for_study(space: Space, risk: Risk, starts: int | None, rng: np.random.Generator) -> "Design":
+        """The design of a study with so many start points (None: no word about it)."""
+        bold = isinstance(risk, Adaptive | Paper)
+        size = starts if starts else (_SIZE if bold else 1)
+        shift = rng.random(space.dimension) if bold else np.full(space.dimension, 0.5)
+        return Design(size, tuple(map(float, shift)))
+
+    def next(self, space: Space) -> tuple["Design", Array]:
+        """The design after its next point, and the point."""
+        point = (np.array(self.shift) + self.given * kronecker(space.dimension)) % 1.0
+        return replace(self, given=self.given + 1), space.uniform(point[None, :])[0]

@@ -1,0 +1,182 @@
+"""The appetite for risk: how far P(safe) may fall for the sake of gain.
+
+May import models and below.
+
+A risk turns the situation of a study into a floor under P(safe); within it the acquisition is EI x Gamma.
+`Adaptive` is our default:
+- while points that are all but safe promise more than the noise, the floor is 0.8: caution lowers both
+  crashes and regret, since the gain beyond the boundary is mostly imagined;
+- once they no longer do, crashes buy nothing near the best point, and the floor rises to 0.97;
+- but a study may sit in one of several safe regions. So now and then, and only where that promises more
+  than the noise, a leap is allowed below the floor. A leap that does not pay doubles the wait for the next.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+ALL_BUT_SAFE = 0.9  # P(safe) of the points that tell whether there is anything left to gain safely
+
+
+@dataclass(frozen=True)
+class Score:
+    """Utility + log Gamma under a floor on P(safe), as a function that L-BFGS can climb."""
+
+    log_floor: float = -np.inf
+    weight: float = 1.0  # of log Gamma
+    steepness: float = 30.0  # of the slope below the floor
+
+    def __call__(self, utility: Array, log_gamma: Array) -> Array:
+        """The score of points."""
+        return utility + self.weight * log_gamma + self.steepness * self._shortfall(log_gamma)
+
+    def with_gradient(self, utility: tuple[Array, Array], gamma: tuple[Array, Array]) -> tuple[Array, Array]:
+        """The score of points and its gradient, from those of its two terms."""
+        pull = self.weight + np.where(gamma[0] < self.log_floor, self.steepness, 0.0)
+        return self(utility[0], gamma[0]), utility[1] + pull[:, None] * gamma[1]
+
+    def _shortfall(self, log_gamma: Array) -> Array:
+        return np.minimum(log_gamma - self.log_floor, 0.0) if np.isfinite(self.log_floor) else np.zeros_like(log_gamma)
+
+
+@dataclass(frozen=True)
+class Situation:
+    """What a risk may look at: the gain left, and how the study went."""
+
+    log_gain: float  # log of EI x P(safe) among points with P(safe) >= 0.9
+    log_gain_anywhere: float  # log of the best EI x P(safe)
+    log_noise: float  # of the cost
+    predicted: Array  # P(safe) of the told trials when the search proposed them, NaN for others
+    crashed: NDArray[np.bool_]
+    cost: Array  # NaN where crashed
+    pending: int
+    trials_left: int | None
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether safe points promise no more than the noise."""
+        return self.log_gain < self.log_noise
+
+
+class Risk(Protocol):
+    """An appetite for risk."""
+
+    @property
+    def trials(self) -> int | None:
+        """The announced length of the study, where it matters."""
+
+    def floor(self, situation: Situation) -> float:
+        """The least P(safe) that the next trial may have."""
+
+
+@dataclass(frozen=True)
+class Adaptive:
+    """Our default: cautious, more so when nothing is left to gain, with rare leaps elsewhere."""
+
+    usual: float = 0.8
+    raised: float = 0.97
+    leap: float = 0.1
+    patience: int = 2  # trials before the first leap
+
+    trials = None
+
+    def floor(self, situation: Situation) -> float:
+        """See the module's docstring."""
+        if not situation.exhausted:
+            return self.usual
+        worth_it = situation.log_gain_anywhere > situation.log_noise
+        return self.leap if worth_it and self._rested(situation) else self.raised
+
+    def _rested(self, situation: Situation) -> bool:
+        """Whether the last leap is long enough ago, given how many in a row did not pay."""
+        noise = float(np.exp(situation.log_noise))
+        best, in_vain, last = np.inf, 0, -self.patience
+        for i, (p, cost) in enumerate(zip(situation.predicted, situation.cost, strict=True)):
+            leapt = p < self.usual - 0.02
+            if leapt:
+                last, in_vain = i, in_vain + 1
+            if leapt and cost < best - 2.0 * noise:
+                in_vain = 0
+            best = float(np.fmin(best, cost))
+        wait: int = self.patience * 2 ** min(in_vain, 6)
+        return len(situation.cost) - last >= wait
+
+
+@dataclass(frozen=True)
+class Paper:
+    """The paper's rule: EI x Gamma and no floor."""
+
+    trials = None
+
+    def floor(self, situation: Situation) -> float:
+        """None."""
+        return 0.0
+
+
+@dataclass(frozen=True)
+class MinSafe:
+    """Nothing with P(safe) below `p` is proposed; where nothing reaches it, the safest point, flagged."""
+
+    p: float
+
+    trials = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.p, int | float) or not 0.0 <= self.p < 1.0:
+            raise ValueError(f"MinSafe must be given a P(safe) in [0, 1); got {self.p!r}. 0.9 is a usual one.")
+
+    def floor(self, situation: Situation) -> float:
+        """As given."""
+        return self.p
+
+
+@dataclass(frozen=True)
+class Budget:
+    """At most `crashes` crashes over `trials` trials, pending ones counted as possible crashes.
+
+    The budget is spent as the default would, but never faster than what is left allows; the last crash of it is
+    kept in reserve for trials that are all but sure, and when nothing is left, proven settings are repeated.
+    """
+
+    crashes: int
+    trials: int | None = None
+
+    def __post_init__(self) -> None:
+        for name, value, least in (("crashes", self.crashes, 0), ("trials", self.trials, 1)):
+            if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < least):
+                raise ValueError(f"{name} must be a whole number, at least {least}; got {value!r}. Count them.")
+
+    def floor(self, situation: Situation) -> float:
+        """The default's floor, raised as the budget runs out; 1 when only proven settings are left."""
+        left = self.crashes - int(situation.crashed.sum()) - situation.pending
+        if left <= 0:
+            return 1.0
+        if left == 1:
+            return 0.99
+        usual = Adaptive().floor(situation)
+        if situation.trials_left is None:
+            return usual
+        # The expected crashes of the trials to come, at this floor, must fit in what is left.
+        fair = 1.0 - (left - 1) / max(situation.trials_left, 1)
+        leaping = usual < Adaptive().usual
+        return usual if leaping and left > 2 else max(usual, min(fair, 0.99))
+
+
+def risk_of(risk: Any) -> Risk:
+    """The risk that a `risk` argument names."""
+    if risk is None:
+        return Adaptive()
+    if risk == "paper":
+        return Paper()
+    if isinstance(risk, Adaptive | Paper | MinSafe | Budget):
+        return risk
+    raise ValueError(f"risk must be None, 'paper', Budget or MinSafe; got {risk!r}. None is our default.")
+
+
+def announced(risk: Risk, trials: int) -> Risk:
+    """The risk of a study whose length is now known."""
+    return replace(risk, trials=trials) if isinstance(risk, Budget) and risk.trials is None else risk

@@ -1,0 +1,48 @@
+"""What a strategy gets and gives.
+
+May import search and below.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crashbo.models import hyperpriors
+from crashbo.search.risk import Risk
+from crashbo.search.space import Space
+from crashbo.search.surrogates import Memory, Observations, Surrogates, fit_surrogates
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Task:
+    """Everything a strategy may look at when it is asked for the next point."""
+
+    space: Space
+    seen: Observations
+    risk: Risk
+    memory: Memory | None
+    predicted: Array  # P(safe) of the told trials when the search proposed them, NaN for others
+    trials_left: int | None  # where the study's length is announced
+
+    @cached_property
+    def surrogates(self) -> Surrogates:
+        """Both models, fitted when they are first looked at."""
+        D = self.space.dimension
+        return fit_surrogates(self.seen, self.memory, hyperpriors.of_cost(D), hyperpriors.weak(D))
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """The next point, in the unit cube."""
+
+    x: Array
+    p_safe: float | None = None
+    admissible: bool = True
+
+
+Strategy = Callable[[Task, np.random.Generator], Proposal]

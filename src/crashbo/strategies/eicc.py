@@ -1,0 +1,90 @@
+"""EIC^2: expected improvement with crash constraints (paper, section III), under an appetite for risk.
+
+May import search and below.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crashbo.search import candidates
+from crashbo.search.acquisition import LogEI, LogGamma
+from crashbo.search.candidates import Found, Screen
+from crashbo.search.risk import ALL_BUT_SAFE, Paper, Score, Situation
+from crashbo.strategies.base import Proposal, Task
+
+Array = NDArray[np.float64]
+
+_TOLERANCE = 0.01  # by which a point may fall short of the floor's P(safe) and still be admissible
+
+
+def propose(task: Task, rng: np.random.Generator) -> Proposal:
+    """The point that maximises log EI + log Gamma under the study's risk."""
+    models = task.surrogates
+    gamma = LogGamma(models.crash)
+    screened = candidates.screen(task.space, models, gamma, rng=rng)
+    taken = np.vstack([task.seen.X, task.seen.pending])
+    if models.cost is None:  # no success yet: look for one (paper, after eq. 2)
+        return _proposal(candidates.best(task.space, screened, _Flat(), _wary(task, gamma), Score(), taken), 0.0)
+    improvement = LogEI(models.cost, _paper_eta(task) if isinstance(task.risk, Paper) else models.eta)
+    floor = task.risk.floor(_situation(task, screened, improvement))
+    if floor >= 1.0:
+        return _repeat(task, gamma)
+    score = Score(float(np.log(floor)) if floor > 0.0 else -np.inf)
+    found = candidates.best(task.space, screened, improvement, gamma, score, taken)
+    if np.exp(found.log_gamma) < floor - _TOLERANCE:
+        safest = candidates.best(task.space, screened, _Flat(), gamma, Score(), taken)
+        found = safest if safest.log_gamma > found.log_gamma else found
+    return _proposal(found, floor)
+
+
+def _situation(task: Task, screened: Screen, improvement: LogEI) -> Situation:
+    value = improvement(screened.X) + screened.log_gamma
+    safe = screened.log_gamma >= np.log(ALL_BUT_SAFE)
+    noise = max(task.surrogates.cost_noise_std, 1e-300)
+    return Situation(
+        log_gain=float(np.max(value, where=safe, initial=-np.inf)),
+        log_gain_anywhere=float(value.max()),
+        log_noise=float(np.log(noise)),
+        predicted=task.predicted,
+        crashed=task.seen.crashed,
+        cost=task.seen.cost,
+        pending=len(task.seen.pending),
+        trials_left=task.trials_left,
+    )
+
+
+def _repeat(task: Task, gamma: LogGamma) -> Proposal:
+    """The proven setting to measure again: the best success among those that the model trusts."""
+    models = task.surrogates
+    assert models.cost is not None
+    X = task.seen.X[task.seen.succeeded]
+    log_gamma, (mean, _) = gamma(X), models.cost.predict(0, X)
+    trusted = log_gamma >= min(np.log(0.9), float(log_gamma.max()))
+    i = int(np.argmin(np.where(trusted, mean, np.inf)))
+    return Proposal(X[i], float(np.exp(log_gamma[i])))
+
+
+def _proposal(found: Found, floor: float) -> Proposal:
+    p = float(np.exp(found.log_gamma))
+    return Proposal(found.x, p, admissible=p >= floor - _TOLERANCE)
+
+
+def _paper_eta(task: Task) -> float:
+    """The best observation so far, on the scale that the cost model sees."""
+    assert task.surrogates.cost is not None
+    return float(task.surrogates.cost.data.Y[0, : task.surrogates.successes].min())
+
+
+def _wary(task: Task, gamma: LogGamma) -> LogGamma:
+    """Log Gamma that takes pending trials for crashes, so that a batch spreads while nothing has succeeded."""
+    return gamma.with_crashes(task.seen.pending)
+
+
+class _Flat:
+    """No point is worth more than another."""
+
+    def __call__(self, X: Array) -> Array:
+        return np.zeros(len(X))
+
+    def with_gradient(self, X: Array) -> tuple[Array, Array]:
+        return np.zeros(len(X)), np.zeros_like(X)
