@@ -1,6 +1,8 @@
 """crashbo: Bayesian optimisation that learns from crashes."""
 
 from crashbo import models
+from crashbo.optimizer import stopping
+from crashbo.optimizer.minimize import Result, minimize
 from crashbo.optimizer.optimizer import Optimizer, Recommendation
 from crashbo.optimizer.records import Constraint, Crash, Outcome, Trial, Unmeasured, Void
 from crashbo.search.risk import Budget, MinSafe
@@ -18,9 +20,12 @@ __all__ = [
     "Optimizer",
     "Outcome",
     "Recommendation",
+    "Result",
     "Trial",
     "Unmeasured",
     "Void",
     "__version__",
+    "minimize",
     "models",
+    "stopping",
 ]

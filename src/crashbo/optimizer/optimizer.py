@@ -5,7 +5,7 @@ May import strategies and below.
 
 import copy
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, overload
 
@@ -23,8 +23,8 @@ from crashbo.optimizer.records import (
     constraints_of,
     is_number,
 )
-from crashbo.search import recommend
-from crashbo.search.acquisition import LogGamma
+from crashbo.search import candidates, recommend
+from crashbo.search.acquisition import LogEI, LogGamma
 from crashbo.search.design import Design
 from crashbo.search.risk import Risk, risk_of
 from crashbo.search.space import Space
@@ -306,43 +306,64 @@ class Optimizer:
 
     def to_json(self) -> str:
         """The whole study as text, from which `from_json` goes on with the same proposals."""
-        return saving.dumps(
-            {
-                "space": saving.space_out(self.space),
-                "constraints": saving.constraints_out(self.constraints),
-                "strategy": self.strategy,
-                "risk": saving.risk_out(self.risk),
-                "direction": self.direction,
-                "cost_noise": self._cost_noise,
-                "design": saving.design_out(self._design),
-                "queue": self._queue,
-                "trials": [saving.trial_out(t) for t in self.trials],
-                "next": self._next,
-                "memory": saving.memory_out(self._memory),
-                "rng": self._rng.bit_generator.state,
-            }
-        )
+        trials = [saving.trial_out(t) for t in self.trials]
+        return saving.dumps({"config": self.config(), "trials": trials, "state": self.state()})
 
     @staticmethod
     def from_json(text: str) -> "Optimizer":
         """A study saved by `to_json`."""
         saved = saving.loads(text)
-        space = saving.space_in(saved["space"])
+        return Optimizer.restored(saved["config"], map(saving.trial_in, saved["trials"]), saved["state"])
+
+    def config(self) -> dict[str, Any]:
+        """What defines the study, as plain values."""
+        return {
+            "space": saving.space_out(self.space),
+            "constraints": saving.constraints_out(self.constraints),
+            "strategy": self.strategy,
+            "risk": saving.risk_out(self.risk),
+            "direction": self.direction,
+            "cost_noise": self._cost_noise,
+        }
+
+    def state(self) -> dict[str, Any]:
+        """What, beside its trials, decides what the study proposes next, as plain values."""
+        return {
+            "design": saving.design_out(self._design),
+            "queue": self._queue,
+            "memory": saving.memory_out(self._memory),
+            "rng": self._rng.bit_generator.state,
+        }
+
+    @staticmethod
+    def restored(config: Mapping[str, Any], trials: Iterable[Trial], state: Mapping[str, Any] | None) -> "Optimizer":
+        """The study of a `config`, its trials, and the `state` it was in."""
         new = Optimizer(
-            space,
-            saving.constraints_in(saved["constraints"]),
-            strategy=saved["strategy"],
-            risk=saving.risk_in(saved["risk"]),
-            direction=saved["direction"],
+            saving.space_in(config["space"]),
+            saving.constraints_in(config["constraints"]),
+            strategy=config["strategy"],
+            risk=saving.risk_in(config["risk"]),
+            noise=config["cost_noise"],
+            direction=config["direction"],
         )
-        new._cost_noise = saved["cost_noise"]
-        new._design = saving.design_in(saved["design"])
-        new._queue = [(origin, params) for origin, params in saved["queue"]]
-        new._trials = {t.number: t for t in map(saving.trial_in, saved["trials"])}
-        new._next = saved["next"]
-        new._memory = saving.memory_in(saved["memory"])
-        new._rng.bit_generator.state = saved["rng"]
+        new._trials = {t.number: t for t in trials}
+        new._next = max(new._trials, default=-1) + 1
+        if state is not None:
+            new._design = saving.design_in(state["design"])
+            new._queue = [(origin, params) for origin, params in state["queue"]]
+            new._memory = saving.memory_in(state["memory"])
+            new._rng.bit_generator.state = state["rng"]
         return new
+
+    def gain_left(self) -> float | None:
+        """What the next trial may be expected to gain, in units of the cost's noise; None before a success."""
+        models = self._surrogates()
+        if models is None or models.cost is None:
+            return None
+        gamma = LogGamma(models.crash)
+        X = candidates.screen(self.space, models, gamma, rng=np.random.default_rng(0)).X
+        gain = np.exp(LogEI(models.cost, models.eta)(X) + gamma(X)).max()
+        return float(gain) / max(models.cost_noise_std, 1e-300)
 
     @property
     def _sign(self) -> float:

@@ -3,11 +3,13 @@
 May import strategies and below.
 """
 
+import base64
 import json
 from dataclasses import asdict
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from crashbo.models.ep import Sites
 from crashbo.models.latent import Hyperparameters, Warm
@@ -17,6 +19,8 @@ from crashbo.search.risk import Adaptive, Budget, MinSafe, Paper, Risk
 from crashbo.search.space import Choice, Float, Int, Parameter, Space
 from crashbo.search.surrogates import Memory
 
+Array = NDArray[np.float64]
+
 VERSION = 1
 
 _RISKS: dict[str, type[Any]] = {"adaptive": Adaptive, "paper": Paper, "budget": Budget, "minsafe": MinSafe}
@@ -25,7 +29,7 @@ _PARAMETERS: dict[str, type[Any]] = {"float": Float, "int": Int}
 
 def dumps(study: dict[str, Any]) -> str:
     """Text with a format version."""
-    return json.dumps({"crashbo": VERSION, **study}, default=_plain)
+    return json.dumps({"crashbo": VERSION, **study}, default=plain)
 
 
 def loads(text: str) -> dict[str, Any]:
@@ -129,7 +133,7 @@ def _warm_out(warm: Warm | None) -> dict[str, Any] | None:
     return {
         "hypers": [asdict(h) for h in warm.hypers],
         "measured": list(warm.measured),
-        "sites": None if warm.sites is None else [warm.sites.tau, warm.sites.nu],
+        "sites": None if warm.sites is None else [_array_out(site) for site in warm.sites],
     }
 
 
@@ -137,11 +141,22 @@ def _warm_in(saved: dict[str, Any] | None) -> Warm | None:
     if saved is None:
         return None
     hypers = tuple(Hyperparameters(**{**h, "lengthscales": np.array(h["lengthscales"])}) for h in saved["hypers"])
-    sites = None if saved["sites"] is None else Sites(*(np.array(site) for site in saved["sites"]))
+    sites = None if saved["sites"] is None else Sites(*(_array_in(site) for site in saved["sites"]))
     return Warm(hypers, tuple(saved["measured"]), sites)
 
 
-def _plain(value: Any) -> Any:
+def _array_out(values: Any) -> dict[str, Any]:
+    """An array to its last bit, in a third of the space that digits take."""
+    array = np.ascontiguousarray(values, dtype="<f8")
+    return {"shape": list(array.shape), "f8": base64.b64encode(array.tobytes()).decode("ascii")}
+
+
+def _array_in(saved: dict[str, Any]) -> Array:
+    return np.frombuffer(base64.b64decode(saved["f8"]), dtype="<f8").reshape(saved["shape"]).astype(float)
+
+
+def plain(value: Any) -> Any:
+    """A value of NumPy as one that JSON knows."""
     if isinstance(value, np.ndarray):
         return value.tolist()
     if isinstance(value, np.integer | np.floating | np.bool_):

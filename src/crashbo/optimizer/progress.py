@@ -1,0 +1,61 @@
+"""What a person sees while a study runs.
+
+May import strategies and below.
+"""
+
+import sys
+from typing import Protocol, TextIO
+
+from crashbo.optimizer.optimizer import Optimizer
+from crashbo.optimizer.records import Trial
+
+
+class Progress(Protocol):
+    """Anything that wants to hear of every told trial."""
+
+    def __call__(self, study: Optimizer, trial: Trial, total: int | None) -> None:
+        """After a trial was told."""
+
+
+class TerminalProgress:
+    """One line that is rewritten: trial, best cost, crashes so far, learnt thresholds."""
+
+    def __init__(self, stream: TextIO | None = None) -> None:
+        self.stream = stream or sys.stderr
+        self._width = 0
+
+    def __call__(self, study: Optimizer, trial: Trial, total: int | None) -> None:
+        """Rewrite the line."""
+        line = summary(study, total)
+        self.stream.write("\r" + line.ljust(self._width))
+        self.stream.flush()
+        self._width = len(line)
+
+    def close(self) -> None:
+        """End the line."""
+        if self._width:
+            self.stream.write("\n")
+
+
+def summary(study: Optimizer, total: int | None) -> str:
+    """The study in one line."""
+    trials = study.trials
+    told = sum(t.state in ("success", "crash") for t in trials)
+    crashes = sum(t.state == "crash" for t in trials)
+    best = study.best
+    words = [f"trial {told}" + (f"/{total}" if total is not None else "")]
+    words.append("best " + (f"{best.cost:.6g}" if best is not None and best.cost is not None else "none yet"))
+    words.append(f"crashes {crashes}")
+    for name, threshold in study.thresholds.items():
+        if threshold.learned and threshold.value is not None:
+            words.append(f"{name} crashes at {threshold.value:.4g}")
+    return " · ".join(words)
+
+
+def progress_of(progress: "Progress | bool | None") -> Progress | None:
+    """None shows a line on a terminal and nothing elsewhere; True always shows it, False never."""
+    if progress is None:
+        return TerminalProgress() if sys.stderr.isatty() else None
+    if progress is True:
+        return TerminalProgress()
+    return None if progress is False else progress
