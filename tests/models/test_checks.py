@@ -121,5 +121,6 @@ def test_predictions_refuse_points_that_do_not_fit(bad):
 def test_lists_and_integers_are_as_good_as_arrays():
     listed = GPCR.condition(X.tolist(), Y.tolist(), CRASHED.tolist(), **HYPERS)
     assert listed.log_evidence == GPCR.condition(X, Y, CRASHED, **HYPERS).log_evidence
-    whole = GPCR.condition([[0, 1], [1, 0]], [1, 2], [False, True], lengthscales=1, outputscale=2, threshold=1, noise_std=1)
+    ones = {"lengthscales": 1, "outputscale": 1, "threshold": 1, "noise_std": 1}
+    whole = GPCR.condition([[0, 1], [1, 0]], [1, 2], [False, True], **ones)
     assert np.isfinite(whole.log_evidence)

@@ -16,7 +16,7 @@ def trials_of(seed, n=30, dimension=2, **kwargs):
 
 def random_start(trials, rng):
     """A posterior at hyperparameters drawn at random, which a fit can begin from."""
-    n, D = trials.X.shape
+    D = trials.X.shape[1]
     y = trials.y[~np.isnan(trials.y)]
     spread = np.std(y)
     return GPCR.condition(

@@ -172,7 +172,7 @@ def weak(dimension: int) -> Hyperprior:
         mean=Normal(1.5),
         noise_std=LogNormal(0.06, 1.2, (1e-4, 1.0)),
         crash_noise_std=LogNormal(0.02, 1.2, (1e-3, 1.0)),
-        excess=Gumbel(0.3, 0.8, (-5.0, 20.0)),
+        excess=Gumbel(0.3, 0.8, (-5.0, 100.0)),
     )
 
 

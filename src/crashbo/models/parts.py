@@ -159,7 +159,7 @@ def make_part(
         c = 0.0
     start = Hyperparameters(
         lengthscales=np.full(dimension, prior.lengthscales.start),
-        outputscale=_start(prior.outputscale),
+        outputscale=_start(prior.outputscale) if seen.any() else 1.0,
         mean=_start(prior.mean),
         noise_std=_start(prior.noise_std) if noise_std is None else noise_std / scale,
         threshold=c,

@@ -9,12 +9,14 @@ drawn from the model); re-optimised it covers 82 to 90 %, and what is still miss
 an integral, is made up by the nominal level. `benchmarks/coverage.py` measures it.
 """
 
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
+from crashbo.models import latent
 from crashbo.models.fit import fit
 from crashbo.models.latent import Posterior
 from crashbo.models.parts import Part
@@ -25,6 +27,9 @@ _NOMINAL = 0.94  # covers 90 % in practice
 _DROP = 5.0  # nats below the highest density at which the grid ends
 _STEP = 0.6  # of the grid in t
 _MAX_STEPS = 40
+_DROP_HELD = 4.0
+_EP_TOLERANCE = 1e-2
+_MAX_SWEEPS = 20
 _MAX_EVALUATIONS = 6  # a grid point, from its neighbour's optimum
 
 
@@ -46,46 +51,85 @@ def interval(posterior: Posterior, parts: tuple[Part, ...], j: int = 0) -> tuple
     return min(part.shift + part.scale * low, c_map), max(part.shift + part.scale * high, c_map)
 
 
-def _profile(posterior: Posterior, parts: tuple[Part, ...], j: int) -> tuple[Array, Array]:
-    """Thresholds in the part's units, and the log of their (unnormalised) density."""
-    part = parts[j]
-    line = replace(part, start=part.inside(posterior.hypers[j]), held=tuple(set(part.learnt) - {"threshold"}))
-    t_map = float(line.pack(line.start)[0])
-    low, high = (float(end[0]) for end in line.bounds())
-    density: dict[float, float] = {}
+def centre_and_spread(posterior: Posterior, part: Part, j: int) -> tuple[float, float]:
+    """Median and standard deviation of a learnt threshold given all other hyperparameters, in the user's units.
 
-    def at(t: float, neighbour: Posterior) -> Posterior:
-        c = part.outside(line.unpack(np.array([t]))).threshold
+    The most probable threshold lies at the wall just above the highest success, at the lower end of what is
+    plausible; a search that believes it creeps along the boundary. The median does not.
+    """
+    if "threshold" not in part.learnt:
+        return posterior.hypers[j].threshold, 0.0
+    below, median, above = _quantiles(*_conditional(posterior, part, j), (0.16, 0.5, 0.84))
+    return part.shift + part.scale * median, part.scale * 0.5 * (above - below)
+
+
+def _profile(posterior: Posterior, parts: tuple[Part, ...], j: int) -> tuple[Array, Array]:
+    """Thresholds in the part's units and their log density, all else re-optimised."""
+    part = parts[j]
+
+    def at(c: float, neighbour: Posterior) -> tuple[float, Posterior]:
         moved = replace(neighbour.hypers[j], threshold=c)
         held = replace(part, start=part.inside(moved), held=("threshold",))
         others = (*parts[:j], held, *parts[j + 1 :])
         warm = replace(neighbour.warm(), hypers=(*neighbour.hypers[:j], moved, *neighbour.hypers[j + 1 :]))
         found = fit(posterior.data, others, start=warm, max_evaluations=_MAX_EVALUATIONS)
-        density[t] = found.log_posterior
-        return found.posterior
+        return found.log_posterior, found.posterior
 
-    centre = at(t_map, posterior)
+    return _along(at, posterior, part, j, _DROP)
+
+
+def _conditional(posterior: Posterior, part: Part, j: int) -> tuple[Array, Array]:
+    """Thresholds in the part's units and their log density, all else held."""
+
+    def at(c: float, neighbour: Posterior) -> tuple[float, Posterior]:
+        moved = replace(posterior.hypers[j], threshold=c)
+        found = latent.condition(
+            posterior.data,
+            (*posterior.hypers[:j], moved, *posterior.hypers[j + 1 :]),
+            start=neighbour.sites(),
+            grams=posterior.grams,
+            tolerance=_EP_TOLERANCE,
+            max_sweeps=_MAX_SWEEPS,
+        )
+        return found.log_evidence + part.log_prior(part.inside(moved))[0], found
+
+    return _along(at, posterior, part, j, _DROP_HELD)
+
+
+def _along(
+    at: Callable[[float, Posterior], tuple[float, Posterior]], posterior: Posterior, part: Part, j: int, drop: float
+) -> tuple[Array, Array]:
+    """Walk both ways from the most probable threshold until the density has dropped by so many nats."""
+    line = replace(part, start=part.inside(posterior.hypers[j]), held=tuple(set(part.learnt) - {"threshold"}))
+    middle = float(line.pack(line.start)[0])
+    low, high = (float(end[0]) for end in line.bounds())
+    density: dict[float, float] = {}
+
+    def visit(t: float, neighbour: Posterior) -> Posterior:
+        density[t], here = at(part.outside(line.unpack(np.array([t]))).threshold, neighbour)
+        return here
+
+    centre = visit(middle, posterior)
     for direction in (-1.0, 1.0):
-        neighbour, t = centre, t_map
+        neighbour, t = centre, middle
         for _ in range(_MAX_STEPS):
             t = float(np.clip(t + direction * _STEP, low, high))
             if t in density:
                 break
-            neighbour = at(t, neighbour)
-            if density[t] < max(density.values()) - _DROP:
+            neighbour = visit(t, neighbour)
+            if density[t] < max(density.values()) - drop:
                 break
     ts = sorted(density)
     c = np.array([line.unpack(np.array([t])).threshold for t in ts])
     return c, np.array([density[t] for t in ts])
 
 
-def _quantiles(x: Array, log_density: Array, levels: tuple[float, float]) -> tuple[float, float]:
+def _quantiles(x: Array, log_density: Array, levels: tuple[float, ...]) -> list[float]:
     """Quantiles of a density given on a grid, taken as log-linear in between."""
     if len(x) < 2:
-        return float(x[0]), float(x[-1])
+        return [float(x[0])] * len(levels)
     fine = np.concatenate([np.linspace(a, b, 16, endpoint=False) for a, b in pairwise(x)])
     fine = np.append(fine, x[-1])
     density = np.exp(np.interp(fine, x, log_density) - log_density.max())
     mass = np.concatenate([[0.0], np.cumsum(0.5 * (density[1:] + density[:-1]) * np.diff(fine))])
-    low, high = np.interp(levels, mass / mass[-1], fine)
-    return float(low), float(high)
+    return [float(q) for q in np.interp(levels, mass / mass[-1], fine)]

@@ -285,6 +285,7 @@ class _Threads:
         future: Future[Any] = Future()
 
         def work() -> None:
+            future.set_running_or_notify_cancel()
             try:
                 future.set_result(function(*args))
             except BaseException as error:

@@ -24,7 +24,7 @@ from crashbo.optimizer.records import (
     is_number,
 )
 from crashbo.search import candidates, recommend
-from crashbo.search.acquisition import LogEI, LogGamma
+from crashbo.search.acquisition import LogEI
 from crashbo.search.design import Design
 from crashbo.search.risk import Risk, risk_of
 from crashbo.search.space import Space
@@ -55,8 +55,8 @@ class Threshold:
         if surrogates is None:
             self.value = float(known) if is_number(known) else None  # type: ignore[arg-type]
         else:
-            value = surrogates.crash_model.thresholds[j]
-            self.value = None if value is None else constraint.sign * value
+            learnt = surrogates.crash_model.thresholds[j] is not None
+            self.value = constraint.sign * surrogates.crash.hypers[j].threshold if learnt else None
 
     @property
     def interval(self) -> tuple[float, float] | None:
@@ -253,7 +253,7 @@ class Optimizer:
         models = self._surrogates()
         if models is None:
             return np.full(len(params), np.nan)
-        return np.asarray(np.exp(LogGamma(models.crash)(X)))
+        return np.asarray(np.exp(models.log_gamma(X)))
 
     def blame(self, trial: Trial | int) -> dict[str, float]:
         """Probability that each constraint was violated in a trial that crashed; they need not sum to one."""
@@ -360,10 +360,10 @@ class Optimizer:
         models = self._surrogates()
         if models is None or models.cost is None:
             return None
-        gamma = LogGamma(models.crash)
+        gamma = models.log_gamma
         X = candidates.screen(self.space, models, gamma, rng=np.random.default_rng(0)).X
         gain = np.exp(LogEI(models.cost, models.eta)(X) + gamma(X)).max()
-        return float(gain) / max(models.cost_noise_std, 1e-300)
+        return float(gain) / models.resolution
 
     @property
     def _sign(self) -> float:

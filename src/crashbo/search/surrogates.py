@@ -9,13 +9,14 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from crashbo.models import latent
+from crashbo.models import latent, thresholds
 from crashbo.models.crash import Blame, CrashModel, hybrid_data
 from crashbo.models.ep import Sites
 from crashbo.models.fit import Fit, fit
 from crashbo.models.hyperpriors import Hyperprior
 from crashbo.models.latent import HybridData, Posterior, Warm
-from crashbo.models.parts import make_part
+from crashbo.models.parts import Part, make_part
+from crashbo.search.acquisition import LogGamma
 
 Array = NDArray[np.float64]
 Threshold = float | tuple[float, float] | None
@@ -89,10 +90,16 @@ class Surrogates:
     """Both models, fitted."""
 
     cost: Posterior | None  # None before the first success
-    crash: Posterior
-    crash_model: CrashModel
+    crash: Posterior  # at the median thresholds
+    threshold_std: Array  # (G,), how uncertain they are
+    crash_model: CrashModel  # as fitted, at the most probable ones
     memory: Memory
     converged: bool
+
+    @property
+    def log_gamma(self) -> LogGamma:
+        """log P(safe), with the thresholds' own uncertainty in it."""
+        return LogGamma(self.crash, self.threshold_std**2)
 
     @cached_property
     def eta(self) -> float:
@@ -115,6 +122,12 @@ class Surrogates:
         """The cost's noise, given or learnt."""
         assert self.cost is not None
         return float(np.mean(self.cost.hypers[0].noise_std))
+
+    @property
+    def resolution(self) -> float:
+        """The least gain in cost that means anything: its noise, or a thousandth of its spread."""
+        assert self.cost is not None
+        return max(self.cost_noise_std, 1e-3 * float(np.sqrt(self.cost.hypers[0].outputscale)))
 
 
 def fit_surrogates(
@@ -144,6 +157,7 @@ def fit_surrogates(
         posterior = latent.condition(crash_data, crash_start.hypers, start=crash_start.sites, tolerance=_EP_TOLERANCE)
         converged = posterior.ep.converged
         crash_model = CrashModel(posterior, Fit(posterior, crash_parts, np.nan, 1, posterior.ep.sweeps, converged))
+    crash, spreads = _centred(crash_model.posterior, crash_parts)
     cost, cost_warm = None, memory.cost if memory is not None else None
     if seen.succeeded.any():
         X = seen.X[seen.succeeded]
@@ -159,7 +173,20 @@ def fit_surrogates(
         cost = _with_pending(cost, seen.pending)
     fitted_at = n if learn or memory is None else memory.fitted_at
     kept = Memory(seen.numbers, cost_warm, crash_model.posterior.warm(), fitted_at)
-    return Surrogates(cost, crash_model.posterior, crash_model, kept, converged)
+    return Surrogates(cost, crash, spreads, crash_model, kept, converged)
+
+
+def _centred(posterior: Posterior, parts: tuple[Part, ...]) -> tuple[Posterior, Array]:
+    """The crash posterior at the median of each learnt threshold, and the thresholds' standard deviations."""
+    pairs = [thresholds.centre_and_spread(posterior, part, j) for j, part in enumerate(parts)]
+    hypers = tuple(replace(h, threshold=c) for h, (c, _) in zip(posterior.hypers, pairs, strict=True))
+    spreads = np.array([std for _, std in pairs])
+    if not spreads.any():
+        return posterior, spreads
+    moved = latent.condition(
+        posterior.data, hypers, start=posterior.sites(), grams=posterior.grams, tolerance=_EP_TOLERANCE
+    )
+    return moved, spreads
 
 
 def _with_pending(cost: Posterior, pending: Array) -> Posterior:

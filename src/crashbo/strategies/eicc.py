@@ -20,7 +20,7 @@ _TOLERANCE = 0.01  # by which a point may fall short of the floor's P(safe) and 
 def propose(task: Task, rng: np.random.Generator) -> Proposal:
     """The point that maximises log EI + log Gamma under the study's risk."""
     models = task.surrogates
-    gamma = LogGamma(models.crash)
+    gamma = models.log_gamma
     screened = candidates.screen(task.space, models, gamma, rng=rng)
     taken = np.vstack([task.seen.X, task.seen.pending])
     if models.cost is None:  # no success yet: look for one (paper, after eq. 2)
@@ -40,11 +40,10 @@ def propose(task: Task, rng: np.random.Generator) -> Proposal:
 def _situation(task: Task, screened: Screen, improvement: LogEI) -> Situation:
     value = improvement(screened.X) + screened.log_gamma
     safe = screened.log_gamma >= np.log(ALL_BUT_SAFE)
-    noise = max(task.surrogates.cost_noise_std, 1e-300)
     return Situation(
         log_gain=float(np.max(value, where=safe, initial=-np.inf)),
         log_gain_anywhere=float(value.max()),
-        log_noise=float(np.log(noise)),
+        log_noise=float(np.log(task.surrogates.resolution)),
         predicted=task.predicted,
         crashed=task.seen.crashed,
         cost=task.seen.cost,
