@@ -60,6 +60,18 @@ def test_a_warm_start_on_the_same_trials_stays_and_costs_less(seed):
     assert warm.log_posterior >= cold.log_posterior - 1e-3
 
 
+@pytest.mark.parametrize(("shift", "scale"), [(100.0, 1.0), (0.0, 1e6), (1e9, 1e6)])
+def test_earlier_sites_are_carried_over_in_any_units(shift, scale):
+    trials = trials_of(0)
+    y = shift + scale * trials.y
+    here = GPCR.fit(*trials.data, start=GPCR.fit(*trials.data))
+    there = GPCR.fit(trials.X, y, trials.crashed, start=GPCR.fit(trials.X, y, trials.crashed))
+    assert abs(there.sweeps / there.evaluations - here.sweeps / here.evaluations) < 0.5
+    # Without them each evaluation starts EP from nothing.
+    other = GPCR.fit(*(a[::-1] for a in trials.data))
+    assert GPCR.fit(*trials.data, start=other).sweeps > here.sweeps
+
+
 def test_a_start_from_other_trials_or_another_kind_of_data_is_taken_for_what_it_is_worth():
     trials, other = trials_of(0), trials_of(1)
     cold = GPCR.fit(*trials.data)

@@ -41,6 +41,7 @@ def fit(
     *,
     start: Warm | None = None,
     max_evaluations: int = _MAX_EVALUATIONS,
+    tolerance: float = _FINAL_TOLERANCE,
 ) -> Fit:
     """Maximise log Z_EP plus log prior over what the parts learn.
 
@@ -49,6 +50,7 @@ def fit(
         parts: one a latent function.
         start: an earlier fit to (some of) the same trials, to begin from.
         max_evaluations: of the evidence.
+        tolerance: of EP in the posterior that is returned.
     """
     sites = None
     if start is not None and start.measured == data.kind:
@@ -66,7 +68,7 @@ def fit(
         callback=objective.enough,
     )
     best = objective.best
-    posterior = latent.condition(data, best.hypers, start=best.sites, tolerance=_FINAL_TOLERANCE)
+    posterior = latent.condition(data, best.hypers, start=best.sites, tolerance=tolerance)
     converged = posterior.ep.converged and objective.evaluations < max_evaluations
     sweeps = objective.sweeps + posterior.ep.sweeps
     return Fit(posterior, parts, best.value, objective.evaluations, sweeps, converged)

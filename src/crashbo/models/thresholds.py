@@ -72,7 +72,7 @@ def _profile(posterior: Posterior, parts: tuple[Part, ...], j: int) -> tuple[Arr
         held = replace(part, start=part.inside(moved), held=("threshold",))
         others = (*parts[:j], held, *parts[j + 1 :])
         warm = replace(neighbour.warm(), hypers=(*neighbour.hypers[:j], moved, *neighbour.hypers[j + 1 :]))
-        found = fit(posterior.data, others, start=warm, max_evaluations=_MAX_EVALUATIONS)
+        found = fit(posterior.data, others, start=warm, max_evaluations=_MAX_EVALUATIONS, tolerance=_EP_TOLERANCE)
         return found.log_posterior, found.posterior
 
     return _along(at, posterior, part, j, _DROP)

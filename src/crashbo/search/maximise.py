@@ -42,7 +42,7 @@ def perturbations(centres: Array, n: int, scales: Array, *, rng: np.random.Gener
     return points
 
 
-def climb(objective: WithGradient, starts: Array, free: NDArray[np.bool_], *, iterations: int = 40) -> Array:
+def climb(objective: WithGradient, starts: Array, free: NDArray[np.bool_], *, iterations: int = 25) -> Array:
     """Where L-BFGS leads from each start, moving only the `free` coordinates; same shape as starts."""
     m = len(starts)
     if m == 0 or not free.any():
@@ -63,7 +63,7 @@ def climb(objective: WithGradient, starts: Array, free: NDArray[np.bool_], *, it
         jac=True,
         method="L-BFGS-B",
         bounds=np.tile([0.0, 1.0], (flat.size, 1)),
-        options={"maxiter": iterations, "maxfun": iterations + 10, "ftol": 1e-8, "gtol": 1e-6},
+        options={"maxiter": iterations, "maxfun": iterations + 10, "ftol": 1e-7, "gtol": 1e-6},
     )
     ends = starts.copy()
     ends[:, free] = np.clip(result.x.reshape(m, -1), 0.0, 1.0)

@@ -4,11 +4,12 @@ May import models and below.
 
 A risk turns the situation of a study into a floor under P(safe); within it the acquisition is EI x Gamma.
 `Adaptive` is our default:
-- while points that are all but safe promise more than the noise, the floor is 0.8: caution lowers both
-  crashes and regret, since the gain beyond the boundary is mostly imagined;
-- once they no longer do, crashes buy nothing near the best point, and the floor rises to 0.97;
-- but a study may sit in one of several safe regions. So now and then, and only where that promises more
-  than the noise, a leap is allowed below the floor. A leap that does not pay doubles the wait for the next.
+- usually the floor is high: caution lowers both crashes and regret, since the gain beyond the boundary is
+  mostly imagined;
+- once points that are all but safe promise less than the noise, crashes buy nothing near the best point, and
+  the floor rises further;
+- but a study may sit in one of several safe regions. So where a point below the floor promises a multiple of
+  what any point above it does, a leap is allowed. Every leap that crashes doubles the wait for the next.
 """
 
 from dataclasses import dataclass, replace
@@ -45,10 +46,10 @@ class Score:
 
 @dataclass(frozen=True)
 class Situation:
-    """What a risk may look at: the gain left, and how the study went."""
+    """What a risk may look at: what points promise, and how the study went."""
 
-    log_gain: float  # log of EI x P(safe) among points with P(safe) >= 0.9
-    log_gain_anywhere: float  # log of the best EI x P(safe)
+    log_value: Array  # log of EI x P(safe), at points all over the space
+    log_gamma: Array  # log P(safe) there
     log_noise: float  # of the cost
     predicted: Array  # P(safe) of the told trials when the search proposed them, NaN for others
     crashed: NDArray[np.bool_]
@@ -56,10 +57,9 @@ class Situation:
     pending: int
     trials_left: int | None
 
-    @property
-    def exhausted(self) -> bool:
-        """Whether safe points promise no more than the noise."""
-        return self.log_gain < self.log_noise
+    def log_gain(self, floor: float) -> float:
+        """The most that points with at least this P(safe) promise."""
+        return float(np.max(self.log_value, where=self.log_gamma >= np.log(floor), initial=-np.inf))
 
 
 class Risk(Protocol):
@@ -80,30 +80,29 @@ class Adaptive:
     usual: float = 0.8
     raised: float = 0.97
     leap: float = 0.1
-    patience: int = 2  # trials before the first leap
+    worth: float = 2.0  # times the gain above the floor that a leap must promise
+    patience: int = 2  # trials between leaps, doubled by every one that crashes
 
     trials = None
 
     def floor(self, situation: Situation) -> float:
         """See the module's docstring."""
-        if not situation.exhausted:
-            return self.usual
-        worth_it = situation.log_gain_anywhere > situation.log_noise
-        return self.leap if worth_it and self._rested(situation) else self.raised
+        exhausted = situation.log_gain(ALL_BUT_SAFE) < situation.log_noise
+        floor = self.raised if exhausted else self.usual
+        price = max(situation.log_noise, situation.log_gain(floor) + float(np.log(self.worth)))
+        leaps = situation.log_gain(self.leap) > price and self._rested(situation)
+        return self.leap if leaps else floor
 
     def _rested(self, situation: Situation) -> bool:
-        """Whether the last leap is long enough ago, given how many in a row did not pay."""
+        """Whether the last leap is long enough ago, given how many crashed since one paid."""
         noise = float(np.exp(situation.log_noise))
-        best, in_vain, last = np.inf, 0, -self.patience
+        best, in_vain, last = np.inf, 0, -np.inf
         for i, (p, cost) in enumerate(zip(situation.predicted, situation.cost, strict=True)):
-            leapt = p < self.usual - 0.02
-            if leapt:
-                last, in_vain = i, in_vain + 1
-            if leapt and cost < best - 2.0 * noise:
-                in_vain = 0
+            if p < self.usual - 0.02:
+                last = i
+                in_vain = in_vain + 1 if np.isnan(cost) else 0 if cost < best - 2.0 * noise else in_vain
             best = float(np.fmin(best, cost))
-        wait: int = self.patience * 2 ** min(in_vain, 6)
-        return len(situation.cost) - last >= wait
+        return bool(len(situation.cost) - last >= self.patience * 2 ** min(in_vain, 6))
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ Threshold = float | tuple[float, float] | None
 
 _REFIT_EACH = 100  # trials up to which hyperparameters are learnt anew at every trial
 _REFIT_GROWTH = 1.05  # past that, whenever the trials have grown by this factor
-_EP_TOLERANCE = 1e-6
+_EP_TOLERANCE = 1e-4
 
 
 @dataclass(frozen=True)
@@ -151,7 +151,7 @@ def fit_surrogates(
         for j in range(len(crash_data.Y))
     )
     if learn or crash_start is None or crash_start.measured != crash_data.kind:
-        fitted = fit(crash_data, crash_parts, start=crash_start)
+        fitted = fit(crash_data, crash_parts, start=crash_start, tolerance=_EP_TOLERANCE)
         crash_model, converged = CrashModel(fitted.posterior, fitted), fitted.converged
     else:
         posterior = latent.condition(crash_data, crash_start.hypers, start=crash_start.sites, tolerance=_EP_TOLERANCE)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from crashbo.search import candidates
 from crashbo.search.acquisition import LogEI, LogGamma
 from crashbo.search.candidates import Found, Screen
-from crashbo.search.risk import ALL_BUT_SAFE, Paper, Score, Situation
+from crashbo.search.risk import Paper, Score, Situation
 from crashbo.strategies.base import Proposal, Task
 
 Array = NDArray[np.float64]
@@ -38,11 +38,9 @@ def propose(task: Task, rng: np.random.Generator) -> Proposal:
 
 
 def _situation(task: Task, screened: Screen, improvement: LogEI) -> Situation:
-    value = improvement(screened.X) + screened.log_gamma
-    safe = screened.log_gamma >= np.log(ALL_BUT_SAFE)
     return Situation(
-        log_gain=float(np.max(value, where=safe, initial=-np.inf)),
-        log_gain_anywhere=float(value.max()),
+        log_value=improvement(screened.X) + screened.log_gamma,
+        log_gamma=screened.log_gamma,
         log_noise=float(np.log(task.surrogates.resolution)),
         predicted=task.predicted,
         crashed=task.seen.crashed,

@@ -1,0 +1,143 @@
+"""log EI and log Gamma: the formulas, their gradients, and what imagined crashes do."""
+
+import numpy as np
+import pytest
+from scipy.special import log_ndtr
+from scipy.stats import norm
+
+from crashbo.models.crash import CrashModel
+from crashbo.models.latent import HybridData, Hyperparameters, condition
+from crashbo.search.acquisition import LogEI, LogGamma
+
+D = 3
+
+
+def cost_posterior(seed=0, n=12):
+    rng = np.random.default_rng(seed)
+    X = rng.random((n, D))
+    y = np.sin(4.0 * X[:, 0]) + X[:, 1] ** 2 + 5.0
+    h = Hyperparameters(np.array([0.4, 0.7, 2.0]), 1.3, mean=4.8, noise_std=0.05)
+    return condition(HybridData(X, y[None, :], np.zeros((1, n)), np.zeros(n, dtype=bool)), (h,))
+
+
+def parts(G):
+    """Hyperparameters of up to three constraints, of different kinds."""
+    return [
+        {"lengthscales": [0.5, 0.6, 1.0], "outputscale": 1.0, "threshold": 0.6, "noise_std": 0.05, "mean": 0.1},
+        {
+            "lengthscales": [0.9, 0.3, 0.8],
+            "outputscale": 40.0,
+            "threshold": 12.0,
+            "noise_std": 0.3,
+            "crash_noise_std": 0.5,
+            "mean": 8.0,
+        },
+        {"lengthscales": [1.0, 1.0, 0.4], "outputscale": 1.0, "threshold": 0.0, "noise_std": 0.01, "mean": -1.0},
+    ][:G]
+
+
+def trials(G, seed=0, n=14):
+    """Successes with measurements and crashes without; the last constraint of three is measured nowhere."""
+    rng = np.random.default_rng(seed)
+    X = rng.random((n, D))
+    Y = np.stack([X[:, 0] + 0.1 * X[:, 2], 5.0 + 9.0 * X[:, 1], np.full(n, np.nan)], axis=1)[:, :G]
+    crashed = X[:, 0] + X[:, 1] > 1.1
+    return X, np.where(crashed[:, None], np.nan, Y), crashed
+
+
+def log_gamma(G, widen=None):
+    return LogGamma(CrashModel.condition(*trials(G), parts=parts(G)).posterior, widen)
+
+
+def finite_differences(function, X, h=1e-5):
+    slopes = np.empty_like(X)
+    for d in range(X.shape[1]):
+        step = np.zeros(X.shape[1])
+        step[d] = h
+        slopes[:, d] = (function(X + step) - function(X - step)) / (2.0 * h)
+    return slopes
+
+
+def points(m=9, seed=5):
+    return np.random.default_rng(seed).random((m, D))
+
+
+def test_log_ei_is_the_textbook_s_formula():
+    post = cost_posterior()
+    mean, var = post.predict(0, points())
+    std, eta = np.sqrt(var), 5.2
+    z = (eta - mean) / std
+    direct = std * (z * norm.cdf(z) + norm.pdf(z))
+    np.testing.assert_allclose(np.exp(LogEI(post, eta)(points())), direct, rtol=1e-9)
+
+
+@pytest.mark.parametrize("eta", [5.5, 4.5, -20.0])
+def test_the_gradient_of_log_ei_is_its_slope_near_and_far(eta):
+    utility = LogEI(cost_posterior(), eta)
+    value, gradient = utility.with_gradient(points())
+    np.testing.assert_allclose(value, utility(points()), rtol=1e-10)
+    np.testing.assert_allclose(gradient, finite_differences(utility, points()), rtol=2e-5, atol=1e-5)
+
+
+def test_log_ei_stays_finite_where_improvement_is_hopeless():
+    value, gradient = LogEI(cost_posterior(), -1e5).with_gradient(points())
+    assert np.all(np.isfinite(value))
+    assert np.all(np.isfinite(gradient))
+    assert np.all(value < -1e6)
+
+
+@pytest.mark.parametrize("G", [1, 2, 3])
+def test_log_gamma_is_the_sum_of_the_constraints_log_probabilities(G):
+    gamma = log_gamma(G)
+    direct = np.zeros(len(points()))
+    for j, part in enumerate(parts(G)):
+        mean, var = gamma.crash.predict(j, points())
+        direct += log_ndtr((part["threshold"] - mean) / np.sqrt(var + part.get("crash_noise_std", 0.0) ** 2))
+    np.testing.assert_allclose(gamma(points()), direct, rtol=1e-10)
+
+
+@pytest.mark.parametrize("G", [1, 2, 3])
+def test_log_gamma_is_the_crash_model_s_p_safe(G):
+    model = CrashModel.condition(*trials(G), parts=parts(G))
+    np.testing.assert_allclose(np.exp(LogGamma(model.posterior)(points())), model.p_safe(points()), rtol=1e-10)
+
+
+@pytest.mark.parametrize("G", [1, 2, 3])
+@pytest.mark.parametrize("widened", [False, True])
+def test_the_gradient_of_log_gamma_is_its_slope(G, widened):
+    gamma = log_gamma(G, np.array([0.2, 3.0, 0.1])[:G] if widened else None)
+    value, gradient = gamma.with_gradient(points())
+    np.testing.assert_allclose(value, gamma(points()), rtol=1e-10)
+    np.testing.assert_allclose(gradient, finite_differences(gamma, points()), rtol=2e-5, atol=1e-5)
+
+
+def test_an_uncertain_threshold_draws_p_safe_towards_one_half():
+    sharp, wide = log_gamma(1)(points(200)), log_gamma(1, np.array([0.5]))(points(200))
+    safe = sharp > np.log(0.5)
+    assert safe.any()
+    assert (~safe).any()
+    assert np.all(wide[safe] < sharp[safe])
+    assert np.all(wide[~safe] > sharp[~safe])
+
+
+@pytest.mark.parametrize("G", [1, 2])
+def test_imagined_crashes_lower_p_safe_there_and_near(G):
+    gamma = log_gamma(G)
+    at = points(200)[np.argsort(-gamma(points(200)))[:2]]
+    warned = gamma.with_crashes(at)
+    assert np.all(warned(at) < gamma(at) - 0.05)
+    assert np.all(warned(at + 0.01) < gamma(at + 0.01) - 0.04)
+
+
+@pytest.mark.parametrize("G", [1, 2])
+def test_imagined_crashes_are_what_real_ones_without_a_measurement_are(G):
+    X, Y, crashed = trials(G)
+    at = points(2, seed=8)
+    Y_all = np.vstack([Y, np.full((2, G), np.nan)])
+    real = CrashModel.condition(np.vstack([X, at]), Y_all, np.append(crashed, [True, True]), parts=parts(G))
+    np.testing.assert_allclose(log_gamma(G).with_crashes(at)(points()), LogGamma(real.posterior)(points()), atol=1e-5)
+
+
+def test_no_imagined_crash_changes_nothing():
+    gamma = log_gamma(2)
+    np.testing.assert_array_equal(gamma.with_crashes(np.zeros((0, D)))(points()), gamma(points()))

@@ -1,0 +1,132 @@
+"""The appetite for risk: what may be asked for, and what floor under P(safe) it gives."""
+
+import numpy as np
+import pytest
+
+from crashbo.search.risk import Adaptive, Budget, MinSafe, Paper, Score, Situation, announced, risk_of
+
+
+def situation(*, gain=1.0, gain_anywhere=1.0, noise=0.01, crashes=0, successes=20, pending=0, trials_left=None):
+    """A study with so many crashes, then so many successes, all of them proposed at a P(safe) of 0.95."""
+    n = crashes + successes
+    crashed = np.arange(n) < crashes
+    with np.errstate(divide="ignore"):
+        return Situation(
+            log_gain=np.log(gain),
+            log_gain_anywhere=np.log(gain_anywhere),
+            log_noise=np.log(noise),
+            predicted=np.full(n, 0.95),
+            crashed=crashed,
+            cost=np.where(crashed, np.nan, 1.0),
+            pending=pending,
+            trials_left=trials_left,
+        )
+
+
+SITUATIONS = [
+    situation(),
+    situation(gain=1e-9, gain_anywhere=1e-9),
+    situation(gain=1e-9),
+    situation(gain=0.0),
+    situation(crashes=20, successes=1, trials_left=3),
+    situation(successes=1, pending=9, trials_left=90),
+]
+
+
+@pytest.mark.parametrize("risk", [Adaptive(), Paper(), MinSafe(0.9), Budget(10), Budget(10, 100)])
+@pytest.mark.parametrize("at", SITUATIONS)
+def test_every_floor_is_a_probability(risk, at):
+    assert 0.0 <= risk.floor(at) <= 1.0
+
+
+@pytest.mark.parametrize("at", SITUATIONS)
+def test_the_paper_has_no_floor_and_min_safe_the_one_that_was_given(at):
+    assert Paper().floor(at) == 0.0
+    assert MinSafe(0.93).floor(at) == 0.93
+
+
+def test_the_default_pays_less_for_crashes_when_nothing_is_left_to_gain():
+    rich, poor = situation(), situation(gain=1e-9, gain_anywhere=1e-9)
+    assert Adaptive().floor(poor) > Adaptive().floor(rich)
+
+
+def test_a_budget_asks_for_no_less_safety_the_less_is_left_of_it():
+    floors = [Budget(10, 100).floor(situation(crashes=k, trials_left=50)) for k in range(11)]
+    assert floors == sorted(floors)
+    assert floors[-1] == 1.0
+
+
+@pytest.mark.parametrize(("crashes", "pending"), [(5, 0), (6, 0), (2, 3), (0, 5), (3, 4)])
+def test_a_spent_budget_allows_proven_settings_only_and_counts_what_is_pending(crashes, pending):
+    assert Budget(5, 100).floor(situation(crashes=crashes, pending=pending, trials_left=50)) == 1.0
+    assert Budget(0).floor(situation()) == 1.0
+
+
+def test_the_last_crash_of_a_budget_is_kept_for_trials_that_are_all_but_sure():
+    assert Budget(5, 100).floor(situation(crashes=4, trials_left=50)) >= 0.95
+
+
+def test_a_budget_is_no_bolder_for_a_longer_study():
+    floors = [Budget(6).floor(situation(trials_left=left)) for left in (5, 50, 500)]
+    assert floors == sorted(floors)
+
+
+@pytest.mark.parametrize("wrong", [{"crashes": -1}, {"crashes": 1.5}, {"crashes": True}, {"crashes": 3, "trials": 0}])
+def test_a_budget_must_count(wrong):
+    with pytest.raises(ValueError, match=r"^(crashes|trials) must be a whole number, at least \d; got .+\. Count them"):
+        Budget(**wrong)
+
+
+@pytest.mark.parametrize("wrong", [1.0, -0.1, 2, "0.9", float("nan"), None])
+def test_min_safe_must_be_given_a_probability_below_one(wrong):
+    with pytest.raises(ValueError, match=r"^MinSafe must .+; got .+\. 0.9 is a usual one"):
+        MinSafe(wrong)
+
+
+def test_a_risk_is_named_or_given():
+    assert risk_of(None) == Adaptive()
+    assert risk_of("paper") == Paper()
+    assert risk_of(Budget(3)) == Budget(3)
+    for wrong in ("bold", 0.9, Budget):
+        with pytest.raises(ValueError, match=r"^risk must be .+; got .+\. None is our default"):
+            risk_of(wrong)
+
+
+def test_the_length_of_a_study_is_announced_to_a_budget_that_does_not_know_it():
+    assert announced(Budget(3), 40) == Budget(3, 40)
+    assert announced(Budget(3, 100), 40) == Budget(3, 100)
+    for risk in (Adaptive(), Paper(), MinSafe(0.9)):
+        assert announced(risk, 40) is risk
+
+
+def test_above_its_floor_a_score_is_utility_plus_log_gamma():
+    utility, log_gamma = np.array([0.3, -2.0, 1.0]), np.log([0.95, 0.81, 1.0])
+    np.testing.assert_allclose(Score(np.log(0.8))(utility, log_gamma), utility + log_gamma)
+    np.testing.assert_allclose(Score()(utility, np.array([-1e3, -2.0, 0.0])), utility + [-1e3, -2.0, 0.0])
+
+
+def test_below_its_floor_a_score_falls_steeply():
+    scores = Score(np.log(0.8))(np.zeros(3), np.log([0.8, 0.7, 0.6]))
+    assert scores[1] < scores[0] - 1.0
+    assert scores[2] < scores[1] - 1.0
+
+
+def test_the_gradient_of_a_score_is_its_slope():
+    score = Score(np.log(0.8), weight=0.7)
+
+    def terms(X):
+        """A utility and a log Gamma with their gradients."""
+        return (X[:, 0] ** 2, np.stack([2.0 * X[:, 0], 0.0 * X[:, 1]], axis=1)), (
+            -X[:, 0] * X[:, 1],
+            -X[:, ::-1].copy(),
+        )
+
+    X = np.random.default_rng(0).random((20, 2))
+    value, gradient = score.with_gradient(*terms(X))
+    assert np.any(terms(X)[1][0] < np.log(0.8))
+    np.testing.assert_allclose(value, score(terms(X)[0][0], terms(X)[1][0]))
+    h = 1e-6
+    for d in range(2):
+        step = h * np.eye(2)[d]
+        up, down = (score(terms(x)[0][0], terms(x)[1][0]) for x in (X + step, X - step))
+        np.testing.assert_allclose(gradient[:, d], (up - down) / (2.0 * h), rtol=1e-5, atol=1e-6)

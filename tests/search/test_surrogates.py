@@ -1,0 +1,189 @@
+"""The two models of a study: costs that cannot blind them, pending trials, and warm starts."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from crashbo.models import hyperpriors
+from crashbo.search.acquisition import LogEI
+from crashbo.search.surrogates import CostScale, Observations, fit_surrogates
+
+D = 2
+
+
+def cost_of(X):
+    return (X[:, 0] - 0.3) ** 2 + (X[:, 1] - 0.6) ** 2 + 1.0
+
+
+def observations(n=16, seed=0, *, pending=np.zeros((0, D))):
+    """Trials that crash where x0 + x1 > 1.3."""
+    X = np.random.default_rng(seed).random((n, D))
+    g = X.sum(axis=1)
+    crashed = g > 1.3
+    return Observations(
+        numbers=tuple(range(n)),
+        X=X,
+        cost=np.where(crashed, np.nan, cost_of(X)),
+        Y=np.where(crashed, np.nan, g)[:, None],
+        crashed=crashed,
+        blame=[None] * n,
+        pending=np.asarray(pending, dtype=float),
+        cost_noise_std=None,
+        noise_std=(None,),
+        thresholds=(None,),
+    )
+
+
+def first(seen, n):
+    return replace(
+        seen,
+        numbers=seen.numbers[:n],
+        X=seen.X[:n],
+        cost=seen.cost[:n],
+        Y=seen.Y[:n],
+        crashed=seen.crashed[:n],
+        blame=seen.blame[:n],
+    )
+
+
+def fit(seen, memory=None):
+    return fit_surrogates(seen, memory, hyperpriors.of_cost(D), hyperpriors.weak(D))
+
+
+def grid():
+    side = np.linspace(0.05, 0.95, 7)
+    return np.array([[a, b] for a in side for b in side])
+
+
+COSTS = [
+    np.array([1.0, 2.0, 3.0, 4.0, 5.0]),
+    np.array([1.0, 1.1, 0.9, 1.05, 1e9]),
+    np.array([-5.0, -1e-3, 4.0, 1e3, 1e6, 1e12]),
+    np.array([3.0]),
+    np.full(4, 7.0),
+    np.concatenate([np.random.default_rng(0).standard_normal(50), [1e4, 1e5, 1e6]]),
+    1e-9 * np.array([1.0, 2.0, 3.0, 4e5]),
+]
+
+
+@pytest.mark.parametrize("cost", COSTS)
+def test_the_cost_scale_keeps_the_order_of_costs(cost):
+    seen = CostScale.of(cost)(np.sort(cost))
+    assert np.all(np.diff(seen)[np.diff(np.sort(cost)) > 0.0] > 0.0)
+    assert np.all(np.isfinite(seen))
+
+
+@pytest.mark.parametrize("cost", COSTS)
+def test_the_cost_scale_leaves_the_better_half_as_it_is(cost):
+    better = cost[cost <= np.median(cost)]
+    np.testing.assert_array_equal(CostScale.of(cost)(better), better)
+
+
+def test_the_cost_scale_leaves_ordinary_costs_as_they_are():
+    cost = np.random.default_rng(1).random(30)
+    np.testing.assert_array_equal(CostScale.of(cost)(cost), cost)
+
+
+def test_the_cost_scale_draws_one_huge_cost_near_and_continues_without_a_jump():
+    cost = np.array([1.0, 1.1, 0.9, 1.05, 0.95, 1e9])
+    scale = CostScale.of(cost)
+    assert scale(cost).max() < 1.0 + 30.0 * np.ptp(cost[:-1])
+    edge = scale(scale.fence + scale.spread * np.array([-1e-6, 0.0, 1e-6]))
+    np.testing.assert_allclose(np.diff(edge), scale.spread * 1e-6, rtol=1e-3)
+
+
+def test_the_cost_scale_tells_worse_costs_apart_from_the_best_even_if_most_are_equal():
+    seen = CostScale.of(np.array([0.0, 0.0, 0.0, 5.0, 9.0]))(np.array([0.0, 5.0, 9.0]))
+    assert seen[0] < seen[1] < seen[2]
+
+
+def test_one_huge_cost_does_not_blind_the_model_elsewhere():
+    seen = observations(20)
+    plain = fit(seen)
+    i = int(np.flatnonzero(seen.succeeded & (seen.X[:, 0] > 0.7))[0])
+    spoiled = fit(replace(seen, cost=np.where(np.arange(20) == i, 1e9, seen.cost)))
+    X = grid()
+    away = (np.linalg.norm(X - seen.X[i], axis=1) > 0.45) & (X.sum(axis=1) < 1.2)
+    mean, _ = spoiled.cost.predict(0, X[away])
+    assert np.sqrt(np.mean((mean - cost_of(X[away])) ** 2)) < 0.3 * np.std(cost_of(X[away]))
+    assert np.corrcoef(mean, plain.cost.predict(0, X[away])[0])[0, 1] > 0.95
+    at = spoiled.cost.predict(0, seen.X[i][None, :])[0][0]
+    assert at > np.nanmax(np.delete(spoiled.cost.data.Y[0], 0)[:-1]) - 0.5
+
+
+def test_a_pending_trial_shrinks_expected_improvement_there_and_leaves_the_rest():
+    seen = observations(10)
+    free = fit(seen)
+    X = grid()
+    best = X[[int(np.argmax(LogEI(free.cost, free.eta)(X)))]]
+    waiting = fit(replace(seen, pending=best))
+    assert LogEI(waiting.cost, waiting.eta)(best)[0] < LogEI(free.cost, free.eta)(best)[0] - 1.0
+    np.testing.assert_allclose(waiting.cost.predict(0, X)[0], free.cost.predict(0, X)[0], atol=1e-6)
+    assert np.all(waiting.cost.predict(0, X)[1] <= free.cost.predict(0, X)[1] + 1e-12)
+    assert waiting.eta == pytest.approx(free.eta, abs=1e-6)
+
+
+def test_a_pending_trial_says_nothing_about_crashes():
+    seen = observations(10)
+    waiting = fit(replace(seen, pending=np.array([[0.9, 0.9], [0.1, 0.1]])))
+    np.testing.assert_allclose(waiting.log_gamma(grid()), fit(seen).log_gamma(grid()), atol=1e-9)
+    assert waiting.memory.numbers == seen.numbers
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_warm_fit_agrees_with_a_cold_one(seed):
+    seen = observations(18, seed)
+    memory = None
+    for n in range(12, 18):
+        memory = fit(first(seen, n), memory).memory
+    warm, cold = fit(seen, memory), fit(seen)
+    np.testing.assert_allclose(np.exp(warm.log_gamma(grid())), np.exp(cold.log_gamma(grid())), atol=0.1)
+    spread = np.std(cost_of(grid()))
+    np.testing.assert_allclose(
+        warm.cost.predict(0, seen.X)[0], cold.cost.predict(0, seen.X)[0], atol=0.05 * spread
+    )
+    np.testing.assert_allclose(warm.eta, cold.eta, atol=0.05 * spread)
+
+
+def test_a_memory_of_other_trials_is_lined_up_by_their_numbers():
+    seen = observations(16)
+    memory = fit(seen).memory
+    drop = np.array([i not in (3, 7) for i in range(16)])
+    kept = replace(
+        seen,
+        numbers=tuple(i for i in range(16) if drop[i]),
+        X=seen.X[drop],
+        cost=seen.cost[drop],
+        Y=seen.Y[drop],
+        crashed=seen.crashed[drop],
+        blame=[None] * int(drop.sum()),
+    )
+    warm, cold = fit(kept, memory), fit(kept)
+    np.testing.assert_allclose(np.exp(warm.log_gamma(grid())), np.exp(cold.log_gamma(grid())), atol=0.1)
+
+
+def test_before_the_first_success_there_is_a_crash_model_and_no_cost():
+    seen = observations(6)
+    crashed = np.ones(6, dtype=bool)
+    models = fit(replace(seen, cost=np.full(6, np.nan), Y=np.full((6, 1), np.nan), crashed=crashed))
+    assert models.cost is None
+    assert np.all(np.exp(models.log_gamma(seen.X)) < 0.5)
+
+
+def test_p_safe_falls_across_the_boundary_and_the_threshold_is_found():
+    models = fit(observations(40))
+    p = np.exp(models.log_gamma(np.array([[0.1, 0.2], [0.5, 0.5], [0.9, 0.8]])))
+    assert p[0] > 0.95
+    assert p[1] > 0.9
+    assert p[2] < 0.1
+    low, high = models.threshold_intervals[0]
+    assert low <= 1.3 <= high
+    assert models.crash.hypers[0].threshold == pytest.approx(1.3, abs=0.1)
+
+
+def test_successes_are_the_rows_of_the_cost_that_were_measured():
+    seen = observations(16, pending=[[0.5, 0.5]])
+    models = fit(seen)
+    assert models.successes == int(seen.succeeded.sum())
+    assert len(models.cost.data.X) == models.successes + 1
