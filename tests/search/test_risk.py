@@ -7,27 +7,29 @@ from crashbo.search.risk import Adaptive, Budget, MinSafe, Paper, Score, Situati
 
 
 def situation(*, gain=1.0, gain_anywhere=1.0, noise=0.01, crashes=0, successes=20, pending=0, trials_left=None):
-    """A study with so many crashes, then so many successes, all of them proposed at a P(safe) of 0.95."""
+    """A study with so many crashes, then so many successes, all of them proposed at a P(safe) of 0.99.
+
+    Points that are all but safe promise `gain`; one with a P(safe) of a half promises `gain_anywhere`.
+    """
     n = crashes + successes
     crashed = np.arange(n) < crashes
-    with np.errstate(divide="ignore"):
-        return Situation(
-            log_gain=np.log(gain),
-            log_gain_anywhere=np.log(gain_anywhere),
-            log_noise=np.log(noise),
-            predicted=np.full(n, 0.95),
-            crashed=crashed,
-            cost=np.where(crashed, np.nan, 1.0),
-            pending=pending,
-            trials_left=trials_left,
-        )
+    return Situation(
+        log_value=np.log([gain, gain_anywhere]),
+        log_gamma=np.log([0.999, 0.5]),
+        log_noise=float(np.log(noise)),
+        predicted=np.full(n, 0.99),
+        crashed=crashed,
+        cost=np.where(crashed, np.nan, 1.0),
+        pending=pending,
+        trials_left=trials_left,
+    )
 
 
 SITUATIONS = [
     situation(),
     situation(gain=1e-9, gain_anywhere=1e-9),
     situation(gain=1e-9),
-    situation(gain=0.0),
+    situation(gain=1e-300, gain_anywhere=1e-300),
     situation(crashes=20, successes=1, trials_left=3),
     situation(successes=1, pending=9, trials_left=90),
 ]

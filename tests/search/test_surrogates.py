@@ -98,18 +98,15 @@ def test_the_cost_scale_tells_worse_costs_apart_from_the_best_even_if_most_are_e
     assert seen[0] < seen[1] < seen[2]
 
 
-def test_one_huge_cost_does_not_blind_the_model_elsewhere():
-    seen = observations(20)
-    plain = fit(seen)
+@pytest.mark.parametrize("seed", [1, 2])
+def test_one_huge_cost_does_not_blind_the_model_elsewhere(seed):
+    seen = observations(20, seed)
     i = int(np.flatnonzero(seen.succeeded & (seen.X[:, 0] > 0.7))[0])
     spoiled = fit(replace(seen, cost=np.where(np.arange(20) == i, 1e9, seen.cost)))
     X = grid()
-    away = (np.linalg.norm(X - seen.X[i], axis=1) > 0.45) & (X.sum(axis=1) < 1.2)
-    mean, _ = spoiled.cost.predict(0, X[away])
-    assert np.sqrt(np.mean((mean - cost_of(X[away])) ** 2)) < 0.3 * np.std(cost_of(X[away]))
-    assert np.corrcoef(mean, plain.cost.predict(0, X[away])[0])[0, 1] > 0.95
-    at = spoiled.cost.predict(0, seen.X[i][None, :])[0][0]
-    assert at > np.nanmax(np.delete(spoiled.cost.data.Y[0], 0)[:-1]) - 0.5
+    away = X[(np.linalg.norm(X - seen.X[i], axis=1) > 0.45) & (X.sum(axis=1) < 1.2)]
+    assert np.corrcoef(spoiled.cost.predict(0, away)[0], cost_of(away))[0, 1] > 0.8
+    assert spoiled.cost.predict(0, seen.X[[i]])[0][0] > np.nanmax(np.delete(seen.cost, i))
 
 
 def test_a_pending_trial_shrinks_expected_improvement_there_and_leaves_the_rest():
@@ -140,9 +137,7 @@ def test_a_warm_fit_agrees_with_a_cold_one(seed):
     warm, cold = fit(seen, memory), fit(seen)
     np.testing.assert_allclose(np.exp(warm.log_gamma(grid())), np.exp(cold.log_gamma(grid())), atol=0.1)
     spread = np.std(cost_of(grid()))
-    np.testing.assert_allclose(
-        warm.cost.predict(0, seen.X)[0], cold.cost.predict(0, seen.X)[0], atol=0.05 * spread
-    )
+    np.testing.assert_allclose(warm.cost.predict(0, seen.X)[0], cold.cost.predict(0, seen.X)[0], atol=0.05 * spread)
     np.testing.assert_allclose(warm.eta, cold.eta, atol=0.05 * spread)
 
 

@@ -15,6 +15,8 @@ Bools = NDArray[np.bool_]
 def inputs(X: ArrayLike, *, dimension: int | None = None) -> Array:
     """X as an (n, D) array of finite numbers."""
     out = _numbers("X", X)
+    if dimension is None and out.ndim == 2 and len(out) == 0:
+        _refuse("X", "have at least one row", f"shape {out.shape}", "A model needs a trial to learn from")
     if out.ndim != 2 or out.shape[1] == 0:
         _refuse("X", "have shape (n, D)", f"shape {out.shape}", "Give one row a trial, one column a parameter")
     if dimension is not None and out.shape[1] != dimension:
@@ -91,9 +93,14 @@ def threshold(value: ArrayLike | None) -> float | tuple[float, float] | None:
 
 def _numbers(name: str, value: ArrayLike) -> Array:
     try:
-        return np.array(value, dtype=float)
+        raw = np.asarray(value)
+        real = raw.dtype.kind in "biufO"
+        out = np.array(raw, dtype=float) if real else None
     except (TypeError, ValueError):
-        _refuse(name, "hold numbers", f"{value!r}"[:60], "Give an array of numbers")
+        out = None
+    if out is None:
+        _refuse(name, "hold real numbers", f"{value!r}"[:60], "Give an array of numbers")
+    return out
 
 
 def _first(out: Array, bad: Bools) -> str:

@@ -14,6 +14,7 @@ accelerated step is not admissible, a damped one is taken.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -31,6 +32,7 @@ _PATIENCE = 12  # sweeps without progress before rounding is accepted
 _MEMORY = 6  # past sweeps that Anderson's step combines
 _MAX_SWEEPS = 200
 _LEAST_DAMPING = 0.05
+_RIDGE = 1e-10  # relative, of Anderson's least squares
 
 
 class Sites(NamedTuple):
@@ -62,6 +64,11 @@ class _Sweep:
     proposal: Sites
     std: Array
     residual: float
+
+    @cached_property
+    def flat(self) -> tuple[Array, Array]:
+        """Sites and proposal as one vector each."""
+        return np.concatenate(self.sites, axis=None), np.concatenate(self.proposal, axis=None)
 
 
 def propagate(
@@ -131,15 +138,18 @@ def _accelerate(history: list[_Sweep]) -> Sites | None:
     """Anderson's step: the combination of past proposals whose linearised residual is least."""
     if len(history) < 2:
         return None
-    scale = np.concatenate([history[-1].std.ravel() ** 2, history[-1].std.ravel()])
-    proposals = np.stack([_flat(sweep.proposal) for sweep in history]) * scale
-    gaps = proposals - np.stack([_flat(sweep.sites) for sweep in history]) * scale
-    weights = np.linalg.lstsq(np.diff(gaps, axis=0).T, gaps[-1], rcond=1e-12)[0]
-    flat = (proposals[-1] - weights @ np.diff(proposals, axis=0)) / scale
-    tau, nu = flat.reshape((2, *history[-1].std.shape))
+    last = history[-1]
+    scale = np.concatenate([last.std.ravel() ** 2, last.std.ravel()])
+    proposals = np.array([sweep.flat[1] for sweep in history]) * scale
+    gaps = proposals - np.array([sweep.flat[0] for sweep in history]) * scale
+    steps = gaps[1:] - gaps[:-1]
+    normal = steps @ steps.T
+    np.einsum("ii->i", normal)[:] *= 1.0 + _RIDGE
+    try:
+        weights = np.linalg.solve(normal, steps @ gaps[-1])
+    except np.linalg.LinAlgError:
+        return None
+    flat = (proposals[-1] - weights @ (proposals[1:] - proposals[:-1])) / scale
+    tau, nu = flat.reshape((2, *last.std.shape))
     # A step that would make a site negative where EP asks for a positive one is not to be trusted.
-    return Sites(tau, nu) if np.all((tau >= 0.0) | (history[-1].proposal.tau < 0.0)) else None
-
-
-def _flat(sites: Sites) -> Array:
-    return np.concatenate([sites.tau.ravel(), sites.nu.ravel()])
+    return Sites(tau, nu) if np.all((tau >= 0.0) | (last.proposal.tau < 0.0)) else None

@@ -16,11 +16,11 @@ from crashbo.models.parts import Part
 
 Array = NDArray[np.float64]
 
-_EP_TOLERANCE = 1e-3  # within the search: the evidence is stationary in the sites, so it errs by the square
+_EP_TOLERANCE = 1e-2  # within the search: the evidence is stationary in the sites, so it errs by the square
 _FINAL_TOLERANCE = 1e-8  # of the posterior that is returned
 _MAX_SWEEPS = 40
 _MAX_EVALUATIONS = 150
-_ENOUGH = 1e-2  # nats: two iterations in a row that gain less end the search
+_ENOUGH = 3e-2  # nats: two iterations in a row that gain less end the search
 
 
 @dataclass(frozen=True)

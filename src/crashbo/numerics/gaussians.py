@@ -25,6 +25,8 @@ LOG_SQRT_2PI = 0.5 * np.log(2.0 * np.pi)
 _SQRT_2_OVER_PI = np.sqrt(2.0 / np.pi)
 _SQRT_HALF = np.sqrt(0.5)
 
+_NO_CUT = 1e3  # a cut beyond this, infinity too, changes nothing
+
 # Past this t the continued fraction is used; with so many terms it is exact to rounding there.
 _FAR = 4.0
 _TERMS = 32
@@ -50,10 +52,9 @@ class TruncatedMoments(NamedTuple):
 def tail(z: ArrayLike) -> Tail:
     """Mass, hazard and variance of a unit Gaussian cut at z, with full precision in both tails."""
     z = np.asarray(z, dtype=float)
-    with np.errstate(over="ignore", under="ignore"):  # erfcx is inf for z > 37, where h is 0
-        h = _SQRT_2_OVER_PI / erfcx(-_SQRT_HALF * z)
-        shift = h + z
-        r = 1.0 - h * shift
+    h = _SQRT_2_OVER_PI / erfcx(-_SQRT_HALF * z)  # erfcx is inf for z > 37, where h is 0
+    shift = h + z
+    r = 1.0 - h * np.minimum(shift, _NO_CUT)
     far = z < -_FAR
     if far.any():
         t = -z[far]

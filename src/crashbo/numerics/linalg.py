@@ -69,8 +69,7 @@ class SitePosterior:
 
     def F_times(self, k: Array) -> Array:
         """F k, for k of shape (n, m)."""
-        Fk: Array = dtrmm(1.0, self.L_inv, np.asfortranarray(self.root[:, None] * k), lower=1, overwrite_b=1)
-        return Fk
+        return _scaled_product(self.L_inv, self.root, k)
 
 
 def condition(K: Array, S: Array, N: Array) -> SitePosterior:
@@ -83,7 +82,7 @@ def condition(K: Array, S: Array, N: Array) -> SitePosterior:
     root = np.sqrt(np.where(positive, S, 0.0))
     B = root[:, None] * K
     B *= root
-    B.flat[:: len(S) + 1] += 1.0
+    np.einsum("ii->i", B)[:] += 1.0  # a view of the diagonal
     L = cholesky(B)
     half_log_det = float(np.sum(np.log(L.diagonal())))
     L_inv = triangular_inverse(L)
@@ -92,19 +91,19 @@ def condition(K: Array, S: Array, N: Array) -> SitePosterior:
     b = root * dtrmv(L_inv, a, lower=1, trans=1)
     informed = S * K.diagonal() > _INFORMED
     mean = np.divide(N - b, S, out=times(K, b), where=informed)
-    post = SitePosterior(b, root, L_inv, None, mean, np.empty(0), -half_log_det - 0.5 * float(a @ a))
-    post = replace(post, var=_site_variances(post, K, S, informed))
+    var = _site_variances(K, S, root, L_inv, informed)
+    post = SitePosterior(b, root, L_inv, None, mean, var, -half_log_det - 0.5 * float(a @ a))
     return post if np.all(S >= 0.0) else _add_negative(post, K, S, N)
 
 
-def _site_variances(post: SitePosterior, K: Array, S: Array, informed: NDArray[np.bool_]) -> Array:
+def _site_variances(K: Array, S: Array, root: Array, L_inv: Array, informed: NDArray[np.bool_]) -> Array:
     """Diagonal of K - K W K, from B^-1 where the site is informed and from K itself elsewhere."""
     prior = K.diagonal()
-    var = np.divide(1.0 - _column_squares(post.L_inv), S, out=np.array(prior), where=informed)
+    var = np.divide(1.0 - _column_squares(L_inv), S, out=np.array(prior), where=informed)
     if not informed.all():
-        var[~informed] -= _column_squares(post.F_times(K[:, ~informed]))
+        var[~informed] -= _column_squares(_scaled_product(L_inv, root, K[:, ~informed]))
     least = np.finfo(float).eps * np.minimum(prior, np.divide(1.0, S, out=np.ones_like(S), where=informed))
-    return np.clip(var, least, prior)
+    return np.minimum(np.maximum(var, least), prior)
 
 
 def _add_negative(post: SitePosterior, K: Array, S: Array, N: Array) -> SitePosterior:
@@ -173,6 +172,12 @@ def times(A: Array, x: Array) -> Array:
         return np.zeros(len(A))
     a, trans = _fortran(A)
     return np.asarray(dgemv(1.0, a, x, trans=trans))
+
+
+def _scaled_product(L_inv: Array, root: Array, k: Array) -> Array:
+    """L^-1 diag(root) k."""
+    Fk: Array = dtrmm(1.0, L_inv, np.asfortranarray(root[:, None] * k), lower=1, overwrite_b=1)
+    return Fk
 
 
 def _fortran(A: Array) -> tuple[Array, int]:

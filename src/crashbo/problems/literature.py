@@ -40,10 +40,10 @@ def gardner2() -> Problem:
         simulate=_simulate_gardner2,
         limits=(Limit("c", -0.95, noise=0.002),),
         cost_noise=0.01,
-        source=f"{_GARDNER}, simulation 2.",
+        source=f"{_GARDNER}, simulation 2. The optimum, at sin(x) = -1, is arcsin(0.95) - 1 exactly.",
         minimum=-1.0,
-        constrained_minimum=math.nan,
-        optimum=None,
+        constrained_minimum=math.asin(0.95) - 1.0,
+        optimum={"x": 1.5 * pi, "y": 1.2532358976},
     )
 
 
@@ -57,10 +57,11 @@ def lsq() -> Problem:
         cost_noise=0.01,
         source="R. B. Gramacy, G. A. Gray, S. Le Digabel, H. K. H. Lee, P. Ranjan, G. Wells, S. M. Wild, Modeling an "
         "Augmented Lagrangian for Blackbox Constrained Optimization, Technometrics 58(1), 2016 (its toy problem; also "
-        "in the papers of Gelbart and of Hernandez-Lobato).",
+        "in the papers of Gelbart and of Hernandez-Lobato). They print 0.5998 at (0.1954, 0.4044); the first "
+        "place is 0.1951, 0.4047 to more digits.",
         minimum=0.0,
-        constrained_minimum=math.nan,
-        optimum=None,
+        constrained_minimum=0.59978805,
+        optimum={"x1": 0.1951226876, "x2": 0.4046653645},
     )
 
 
@@ -88,10 +89,10 @@ def townsend() -> Problem:
         limits=(Limit("outline", 0.0, noise=0.01),),
         cost_noise=0.01,
         source="A. Townsend, Constrained optimization in Chebfun, chebfun.org, 2014, as modified in Wikipedia's "
-        "'Test functions for optimization'.",
-        minimum=math.nan,
-        constrained_minimum=math.nan,
-        optimum=None,
+        "'Test functions for optimization', which prints -2.0239884 at (2.0052938, 1.1944509); so do we.",
+        minimum=-3.19972407,
+        constrained_minimum=-2.02398836,
+        optimum={"x": 2.0052927, "y": 1.1944529},
     )
 
 
@@ -122,7 +123,7 @@ def simionescu() -> Problem:
         source="P. A. Simionescu, Computer Aided Graphing and Simulation Tools for AutoCAD Users, CRC Press, 2014.",
         minimum=-0.15625,
         constrained_minimum=-0.072,
-        optimum=None,
+        optimum={"x": 0.848528137, "y": -0.848528137},
     )
 
 
@@ -152,8 +153,8 @@ def gomez_levy() -> Problem:
         cost_noise=0.01,
         source="S. Gomez, A. V. Levy, The tunnelling method for solving the constrained global optimization problem "
         "with several non-connected feasible regions, Numerical Analysis, LNM 909, 1982.",
-        minimum=-1.031628453,
-        constrained_minimum=-1.031628453,
+        minimum=-1.03162845349,
+        constrained_minimum=-1.03162845349,
         optimum={"x": 0.08984201, "y": -0.7126564},
     )
 

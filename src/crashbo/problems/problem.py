@@ -33,6 +33,11 @@ class Truth(NamedTuple):
     crashed: bool
 
 
+def vector(params: Mapping[str, Any]) -> Array:
+    """The values of params, in their order."""
+    return np.array(list(params.values()), dtype=float)
+
+
 @dataclass(frozen=True)
 class Limit:
     """A measured quantity, the threshold beyond which the machine crashes, and the noise of its measurement."""

@@ -77,11 +77,12 @@ class Risk(Protocol):
 class Adaptive:
     """Our default: cautious, more so when nothing is left to gain, with rare leaps elsewhere."""
 
-    usual: float = 0.8
+    usual: float = 0.9
     raised: float = 0.97
     leap: float = 0.1
     worth: float = 2.0  # times the gain above the floor that a leap must promise
-    patience: int = 2  # trials between leaps, doubled by every one that crashes
+    patience: float = 2.0  # trials between leaps
+    backoff: float = 2.0  # by which every leap that crashes lengthens the wait
 
     trials = None
 
@@ -102,7 +103,7 @@ class Adaptive:
                 last = i
                 in_vain = in_vain + 1 if np.isnan(cost) else 0 if cost < best - 2.0 * noise else in_vain
             best = float(np.fmin(best, cost))
-        return bool(len(situation.cost) - last >= self.patience * 2 ** min(in_vain, 6))
+        return bool(len(situation.cost) - last >= self.patience * self.backoff ** min(in_vain, 10))
 
 
 @dataclass(frozen=True)

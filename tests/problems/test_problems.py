@@ -1,0 +1,319 @@
+"""Every problem: known answers that hold, views that give nothing away, and spaces that the optimiser takes."""
+
+import itertools
+import pickle
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize as descend
+
+import crashbo
+from crashbo import problems
+from crashbo.optimizer.records import Constraint, Crash, Outcome
+from crashbo.problems import Limit, Problem
+from crashbo.search.space import Int, Space
+
+NAMES = problems.names()
+every_problem = pytest.mark.parametrize("name", NAMES)
+
+ROUNDING = 1e-6  # of the cost's scale: claimed minima have eight digits or more
+
+
+def scale(problem):
+    return max(1.0, abs(problem.constrained_minimum))
+
+
+def random_params(problem, n, rng):
+    space = Space.of(problem.space)
+    return [space.decode(u) for u in space.uniform(rng.random((n, space.dimension)))]
+
+
+def params_of(problem, values):
+    return {
+        k: round(v) if isinstance(p, Int) else float(np.clip(v, p.low, p.high))
+        for (k, p), v in zip(problem.space.items(), values, strict=True)
+    }
+
+
+def crashing(problem, rng):
+    return next(p for p in random_params(problem, 2000, rng) if problem.truth(p).crashed)
+
+
+class TestKnownAnswers:
+    @every_problem
+    def test_the_claimed_optimum_is_reached_without_a_crash(self, name):
+        problem = problems.get(name)
+        truth = problem.truth(problem.optimum)
+        assert not truth.crashed
+        assert truth.cost == pytest.approx(problem.constrained_minimum, abs=ROUNDING * scale(problem))
+
+    @every_problem
+    def test_no_constraint_lowers_the_minimum(self, name):
+        problem = problems.get(name)
+        assert problem.minimum <= problem.constrained_minimum
+
+    @every_problem
+    def test_no_sampled_point_is_better_than_claimed(self, name):
+        problem = problems.get(name)
+        rng = np.random.default_rng(0)
+        truths = [problem.truth(p) for p in random_params(problem, 4000, rng)]
+        slack = ROUNDING * scale(problem)
+        assert min(t.cost for t in truths) >= problem.minimum - slack
+        assert min((t.cost for t in truths if not t.crashed), default=np.inf) >= problem.constrained_minimum - slack
+
+    @every_problem
+    def test_no_step_from_the_optimum_leads_to_a_better_safe_point(self, name):
+        problem = problems.get(name)
+        rng = np.random.default_rng(1)
+        low, high = (np.array([getattr(p, end) for p in problem.space.values()]) for end in ("low", "high"))
+        x = np.array(list(problem.optimum.values()), dtype=float)
+        for width in (1e-1, 1e-2, 1e-3, 1e-4):
+            near = np.clip(x + width * (high - low) * rng.standard_normal((500, len(x))), low, high)
+            truths = [problem.truth(params_of(problem, values)) for values in near]
+            costs = [t.cost for t in truths if not t.crashed]
+            assert min(costs, default=np.inf) >= problem.constrained_minimum - ROUNDING * scale(problem)
+
+    @every_problem
+    @pytest.mark.parametrize("constrained", [True, False])
+    def test_no_descent_ends_below_the_claim(self, name, constrained):
+        problem = problems.get(name)
+        claim = problem.constrained_minimum if constrained else problem.minimum
+        truths = [problem.truth(p) for p in descents(problem, constrained, np.random.default_rng(2))]
+        costs = [t.cost for t in truths if not (constrained and t.crashed)]
+        assert costs
+        assert min(costs) >= claim - ROUNDING * scale(problem)
+        # In few dimensions the descents must also get there: the claim is not just a bound.
+        if len(problem.space) <= 2 and name != "gardner2":
+            assert min(costs) <= claim + 0.01 * max(abs(claim), 1.0)
+
+    def test_michalewicz_has_its_minimum_on_the_crash_boundary(self):
+        problem = problems.get("michalewicz10d")
+        assert problem.truth(problem.optimum).measured == {"g": 0.0}
+
+    @pytest.mark.parametrize(("name", "g"), [("hartmann6d", -0.085), ("eggcrate2d", -0.75)])
+    def test_the_other_two_benchmarks_have_it_inside(self, name, g):
+        problem = problems.get(name)
+        assert problem.truth(problem.optimum).measured["g"] == pytest.approx(g, abs=5e-4)
+
+    @pytest.mark.parametrize("name", ["toy1d", "eggcrate2d", "eggcrate2d-corner", "hartmann6d", "michalewicz10d"])
+    def test_half_of_the_cube_crashes(self, name):
+        problem = problems.get(name)
+        rng = np.random.default_rng(3)
+        share = np.mean([problem.truth(p).crashed for p in random_params(problem, 4000, rng)])
+        assert share == pytest.approx(0.5, abs=0.03)
+        assert problem.noise == {"cost": 0.01, "g": 0.01}
+
+    def test_g_is_the_product_of_sines(self):
+        problem = problems.get("hartmann6d")
+        for params in random_params(problem, 20, np.random.default_rng(4)):
+            g = np.prod(np.sin(2 * np.pi * np.array(list(params.values()))))
+            assert problem.truth(params).measured["g"] == pytest.approx(g, abs=1e-14)
+
+    def test_every_constraint_can_be_violated_and_kept(self):
+        for name in NAMES:
+            problem = problems.get(name)
+            truths = [problem.truth(p) for p in random_params(problem, 3000, np.random.default_rng(5))]
+            for limit in problem.limits:
+                assert {limit.violated(t.measured[limit.name]) for t in truths} == {True, False}, (name, limit.name)
+
+
+class TestOutcomes:
+    @every_problem
+    def test_without_rng_a_success_tells_the_truth(self, name):
+        problem = problems.get(name)
+        params = problem.safe_start(np.random.default_rng(0))
+        truth = problem.truth(params)
+        assert problem.evaluate(params) == Outcome(truth.cost, truth.measured)
+
+    @every_problem
+    def test_with_rng_it_has_the_stated_noise(self, name):
+        problem = problems.get(name)
+        rng = np.random.default_rng(1)
+        params = problem.safe_start(rng)
+        truth = problem.truth(params)
+        outcomes = [problem.evaluate(params, rng) for _ in range(400)]
+        errors = {"cost": np.array([o.cost for o in outcomes]) - truth.cost}
+        errors |= {k: np.array([o.measured[k] for o in outcomes]) - v for k, v in truth.measured.items()}
+        for k, std in problem.noise.items():
+            assert std > 0
+            assert np.std(errors[k]) == pytest.approx(std, rel=0.2)
+            assert abs(np.mean(errors[k])) < 5 * std / 20
+
+    @every_problem
+    def test_the_same_rng_gives_the_same_outcome(self, name):
+        problem = problems.get(name)
+        params = problem.safe_start(np.random.default_rng(2))
+        assert problem.safe_start(np.random.default_rng(2)) == params
+        first, second = (problem.evaluate(params, np.random.default_rng(3)) for _ in range(2))
+        assert first == second
+        assert first != problem.evaluate(params, np.random.default_rng(4))
+
+    @every_problem
+    def test_a_crash_carries_nothing_but_a_reason(self, name):
+        problem = problems.get(name)
+        rng = np.random.default_rng(5)
+        reasons = set()
+        for params in itertools.islice((p for p in random_params(problem, 2000, rng) if problem.truth(p).crashed), 20):
+            with pytest.raises(Crash) as caught:
+                problem.evaluate(params, rng)
+            assert caught.value.measured == {}
+            assert caught.value.blame == ()
+            reasons.add(caught.value.reason)
+        assert reasons == {"crashed"}  # and the reason does not tell one crash from another
+
+    @every_problem
+    def test_noise_does_not_decide_about_a_crash(self, name):
+        problem = problems.get(name)
+        rng = np.random.default_rng(6)
+        for _ in range(50):  # the optimum often lies on the boundary
+            problem.evaluate(problem.optimum, rng)
+
+    @every_problem
+    def test_starts_are_safe(self, name):
+        problem = problems.get(name)
+        rng = np.random.default_rng(7)
+        starts = [problem.safe_start(rng) for _ in range(5)]
+        assert not any(problem.truth(s).crashed for s in starts)
+        assert len({tuple(s.values()) for s in starts}) == 5
+
+    def test_params_outside_the_space_are_refused(self):
+        with pytest.raises(ValueError, match="x1 must be a number from 0 to 1; got 2"):
+            problems.get("toy1d").evaluate({"x1": 2.0})
+
+
+class TestViews:
+    @every_problem
+    def test_plain_constraints_say_nothing_of_the_thresholds(self, name):
+        problem = problems.get(name)
+        assert not problem.is_informed
+        for given, limit in zip(problem.constraints, problem.limits, strict=True):
+            assert type(given) is Constraint
+            # All that there is in it, so that nothing can be reached from it:
+            assert vars(given) == {"name": limit.name, "threshold": None, "side": limit.side, "noise": None}
+
+    @every_problem
+    def test_the_informed_view_has_thresholds_and_measurements_of_crashes(self, name):
+        problem = problems.get(name)
+        informed = problem.informed()
+        assert informed.is_informed
+        assert not problem.is_informed
+        assert [c.threshold for c in informed.constraints] == [k.threshold for k in problem.limits]
+        params = crashing(problem, np.random.default_rng(0))
+        with pytest.raises(Crash) as caught:
+            informed.evaluate(params)
+        assert caught.value.measured == problem.truth(params).measured
+        with pytest.raises(Crash) as noisy:
+            informed.evaluate(params, np.random.default_rng(1))
+        assert noisy.value.measured.keys() == problem.truth(params).measured.keys()
+        assert noisy.value.measured != problem.truth(params).measured
+
+    @every_problem
+    def test_both_views_stay_in_step(self, name):
+        problem = problems.get(name)
+        rng, other = np.random.default_rng(2), np.random.default_rng(2)
+        params = crashing(problem, np.random.default_rng(3))
+        for view, stream in ((problem, rng), (problem.informed(), other)):
+            with pytest.raises(Crash):
+                view.evaluate(params, stream)
+        assert rng.random() == other.random()
+
+    @every_problem
+    def test_it_survives_pickling(self, name):
+        problem = problems.get(name)
+        assert pickle.loads(pickle.dumps(problem)) == problem
+
+    @every_problem
+    def test_the_optimizer_takes_space_constraints_noise_and_outcomes(self, name):
+        problem = problems.get(name)
+        start = problem.safe_start(np.random.default_rng(0))
+        for view in (problem, problem.informed()):
+            optimizer = crashbo.Optimizer(
+                view.space, constraints=view.constraints, noise=view.noise, start=[start], seed=0, strategy="random"
+            )
+            trial = optimizer.ask()
+            outcome = view.evaluate(trial.params, np.random.default_rng(1))
+            optimizer.tell(trial, cost=outcome.cost, measured=outcome.measured)
+            params = crashing(view, np.random.default_rng(2))
+            with pytest.raises(Crash) as caught:
+                view.evaluate(params, np.random.default_rng(3))
+            optimizer.tell(params, crash=caught.value)
+            assert [t.state for t in optimizer.trials] == ["success", "crash"]
+
+    def test_minimize_runs_a_problem_as_it_is(self):
+        problem = problems.get("toy1d")
+        result = crashbo.minimize(
+            problem.evaluate, problem.space, constraints=problem.constraints, trials=3, seed=0, progress=False
+        )
+        assert len(result.trials) == 3
+
+
+class TestRegistry:
+    def test_the_names_of_the_design_are_there(self):
+        assert {"toy1d", "eggcrate2d", "eggcrate2d-corner", "hartmann6d", "michalewicz10d"} <= set(NAMES)
+        assert len(NAMES) >= 13
+        assert len(set(NAMES)) == len(NAMES)
+
+    @every_problem
+    def test_a_problem_knows_its_name_and_its_source(self, name):
+        problem = problems.get(name)
+        assert isinstance(problem, Problem)
+        assert problem.name == name
+        assert any(year in problem.source for year in map(str, range(1960, 2027)))
+
+    def test_an_unknown_name_is_answered_with_those_there_are(self):
+        with pytest.raises(
+            ValueError, match=r"name must be one of toy1d, .*; got 'toy2d'\. See crashbo.problems.names"
+        ):
+            problems.get("toy2d")
+
+    def test_two_gets_share_nothing_that_can_be_changed(self):
+        assert problems.get("lsq").space is not problems.get("lsq").space
+
+
+class TestLimits:
+    @pytest.mark.parametrize(("side", "beyond", "within"), [("above", 1.1, 0.9), ("below", 0.9, 1.1)])
+    def test_only_what_lies_beyond_the_threshold_violates_it(self, side, beyond, within):
+        limit = Limit("current", 1.0, side)
+        assert limit.violated(beyond)
+        assert not limit.violated(1.0)
+        assert not limit.violated(within)
+
+    def test_what_is_not_a_number_violates_it(self):
+        assert Limit("current", 1.0).violated(float("nan"))
+        assert Limit("current", 1.0, "below").violated(float("nan"))
+
+
+def descents(problem, constrained, rng, starts=12):
+    """Where SLSQP ends from the best of some random starts; whole parameters stay where they start."""
+    low, high = (np.array([getattr(p, end) for p in problem.space.values()]) for end in ("low", "high"))
+    free = np.array([not isinstance(p, Int) for p in problem.space.values()])
+    sample = random_params(problem, 1500, rng)
+    truths = [problem.truth(p) for p in sample]
+    order = sorted(range(len(sample)), key=lambda i: (constrained and truths[i].crashed, truths[i].cost))
+    unit = np.std([t.cost for t in truths])
+
+    for i in order[:starts]:
+        whole = np.array(list(sample[i].values()), dtype=float)
+
+        def params_at(z, whole=whole):
+            values = whole.copy()
+            values[free] = low[free] + z * (high - low)[free]
+            return params_of(problem, values)
+
+        def room(z, params_at=params_at):
+            measured = problem.simulate(params_at(z))[1]
+            return [
+                (k.threshold - measured[k.name]) * (1 if k.side == "above" else -1) / (abs(k.threshold) or 1.0) - 1e-9
+                for k in problem.limits
+            ]
+
+        z = ((whole - low) / (high - low))[free]
+        found = descend(
+            lambda z, params_at=params_at: problem.simulate(params_at(z))[0] / unit,
+            z,
+            method="SLSQP",
+            bounds=[(0.0, 1.0)] * len(z),
+            constraints=[{"type": "ineq", "fun": room}] if constrained else (),
+            options={"maxiter": 60, "ftol": 1e-10},
+        )
+        yield params_at(np.clip(found.x, 0.0, 1.0))
