@@ -1,6 +1,6 @@
 """crashbo: Bayesian optimisation that learns from crashes."""
 
-from crashbo import models
+from crashbo import models, problems
 from crashbo.optimizer import stopping
 from crashbo.optimizer.minimize import Result, minimize
 from crashbo.optimizer.optimizer import Optimizer, Recommendation
@@ -27,5 +27,6 @@ __all__ = [
     "__version__",
     "minimize",
     "models",
+    "problems",
     "stopping",
 ]

@@ -2,6 +2,7 @@
 
 import os
 import time
+from concurrent.futures import Executor, Future
 from pathlib import Path
 
 import crashbo
@@ -50,6 +51,18 @@ def wait_for(condition, seconds=30.0):
             return False
         time.sleep(0.005)
     return True
+
+
+class Together(Executor):
+    """Runs at once, so that all of its futures end together."""
+
+    def submit(self, function, *args):
+        future = Future()
+        try:
+            future.set_result(function(*args))
+        except Exception as error:
+            future.set_exception(error)
+        return future
 
 
 class FirstWaitsForThree:

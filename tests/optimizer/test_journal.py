@@ -6,11 +6,10 @@ import random
 import subprocess
 import sys
 import time
-from concurrent.futures import Executor, Future
 from pathlib import Path
 
 import pytest
-from machines import SPACE, cost_of, press
+from machines import SPACE, Together, cost_of, press
 
 import crashbo
 from crashbo.optimizer.journal import Journal
@@ -218,18 +217,6 @@ def test_an_exception_is_raised_and_its_trial_kept_as_void(path):
     assert "my bug" in events(path)[-1]["trial"]["reason"]
     resumed = quick(path)
     assert [t.state for t in resumed.trials] == ["success", "success", "void", *["success"] * 3]
-
-
-class Together(Executor):
-    """Runs at once, so that all of its futures end together."""
-
-    def submit(self, function, *args):
-        future = Future()
-        try:
-            future.set_result(function(*args))
-        except Exception as error:
-            future.set_exception(error)
-        return future
 
 
 def test_an_exception_of_one_worker_loses_no_result_of_another(path):

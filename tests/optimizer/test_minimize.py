@@ -4,10 +4,10 @@ import io
 import multiprocessing
 import signal
 import threading
-from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 
 import pytest
-from machines import SPACE, FirstWaitsForThree, cost_of, press
+from machines import SPACE, FirstWaitsForThree, Together, cost_of, press
 
 import crashbo
 from crashbo.optimizer.progress import TerminalProgress
@@ -22,18 +22,6 @@ def counted(experiment):
     """The experiment with the number of its calls before the params."""
     calls = iter(range(1000))
     return lambda params: experiment(next(calls), params)
-
-
-class Here(Executor):
-    """Runs at once, so that all of its futures end together."""
-
-    def submit(self, function, *args):
-        future = Future()
-        try:
-            future.set_result(function(*args))
-        except Exception as error:
-            future.set_exception(error)
-        return future
 
 
 def states(result):
@@ -204,7 +192,7 @@ def test_workers_get_different_settings_from_the_search(tmp_path):
 
 
 def test_parallel_trials_are_counted_before_they_end():
-    result = quick(cost_of, executor=Here(), n_parallel=4, trials=6)
+    result = quick(cost_of, executor=Together(), n_parallel=4, trials=6)
     assert states(result) == ["success"] * 6
 
 

@@ -16,11 +16,28 @@ from crashbo.search.space import Int, Space
 NAMES = problems.names()
 every_problem = pytest.mark.parametrize("name", NAMES)
 
-ROUNDING = 1e-6  # of the cost's scale: claimed minima have eight digits or more
+ROUNDING = 1e-6  # relative: claimed minima have at least six digits
+
+# Where the lowest cost of the space lies, if not at the optimum.
+BEST_CRASHES = {
+    "toy1d": [0.1638548],
+    "gardner2": [1.5 * np.pi, 0.0],
+    "lsq": [0.0, 0.0],
+    "townsend": [-2.24356896, -1.30368516],
+    "simionescu": [1.25, -1.25],
+    "mueller-ackley5d": [0.0] * 5,
+    "alimo2d": [0.19, 0.29],
+    "tfaily-tooth2d": [-1.0408259, -1.0408259],
+    "pressure-vessel": [1, 1, 10.0, 10.0],
+    "welded-beam": [0.125, 0.1, 0.1, 0.1],
+    "speed-reducer": [2.6, 0.7, 17, 7.3, 7.3, 2.9, 5.0],
+    "tension-spring": [0.05, 0.25, 2.0],
+}
 
 
 def scale(problem):
-    return max(1.0, abs(problem.constrained_minimum))
+    """Size of the costs that matter: a cost of 0.01 is not known to 1e-6."""
+    return abs(problem.constrained_minimum) or 1.0
 
 
 def random_params(problem, n, rng):
@@ -48,9 +65,12 @@ class TestKnownAnswers:
         assert truth.cost == pytest.approx(problem.constrained_minimum, abs=ROUNDING * scale(problem))
 
     @every_problem
-    def test_no_constraint_lowers_the_minimum(self, name):
+    def test_the_unconstrained_minimum_is_reached(self, name):
         problem = problems.get(name)
-        assert problem.minimum <= problem.constrained_minimum
+        params = params_of(problem, BEST_CRASHES[name]) if name in BEST_CRASHES else problem.optimum
+        truth = problem.truth(params)
+        assert truth.cost == pytest.approx(problem.minimum, abs=ROUNDING * scale(problem))
+        assert truth.crashed == (name in BEST_CRASHES)
 
     @every_problem
     def test_no_sampled_point_is_better_than_claimed(self, name):
@@ -82,9 +102,6 @@ class TestKnownAnswers:
         costs = [t.cost for t in truths if not (constrained and t.crashed)]
         assert costs
         assert min(costs) >= claim - ROUNDING * scale(problem)
-        # In few dimensions the descents must also get there: the claim is not just a bound.
-        if len(problem.space) <= 2 and name != "gardner2":
-            assert min(costs) <= claim + 0.01 * max(abs(claim), 1.0)
 
     def test_michalewicz_has_its_minimum_on_the_crash_boundary(self):
         problem = problems.get("michalewicz10d")
@@ -231,11 +248,11 @@ class TestViews:
                 view.space, constraints=view.constraints, noise=view.noise, start=[start], seed=0, strategy="random"
             )
             trial = optimizer.ask()
-            outcome = view.evaluate(trial.params, np.random.default_rng(1))
+            outcome = view.evaluate(trial.params)  # noise could lift a success beyond a known threshold: a warning
             optimizer.tell(trial, cost=outcome.cost, measured=outcome.measured)
             params = crashing(view, np.random.default_rng(2))
             with pytest.raises(Crash) as caught:
-                view.evaluate(params, np.random.default_rng(3))
+                view.evaluate(params)
             optimizer.tell(params, crash=caught.value)
             assert [t.state for t in optimizer.trials] == ["success", "crash"]
 
@@ -284,7 +301,7 @@ class TestLimits:
 
 
 def descents(problem, constrained, rng, starts=12):
-    """Where SLSQP ends from the best of some random starts; whole parameters stay where they start."""
+    """Where SLSQP ends from some random starts; whole parameters stay where they start."""
     low, high = (np.array([getattr(p, end) for p in problem.space.values()]) for end in ("low", "high"))
     free = np.array([not isinstance(p, Int) for p in problem.space.values()])
     sample = random_params(problem, 1500, rng)
@@ -292,7 +309,8 @@ def descents(problem, constrained, rng, starts=12):
     order = sorted(range(len(sample)), key=lambda i: (constrained and truths[i].crashed, truths[i].cost))
     unit = np.std([t.cost for t in truths])
 
-    for i in order[:starts]:
+    # The best and some others: the best samples may all lie in a basin that is not the deepest.
+    for i in [*order[:starts], *order[starts : 10 * starts : 10]]:
         whole = np.array(list(sample[i].values()), dtype=float)
 
         def params_at(z, whole=whole):

@@ -104,7 +104,7 @@ def test_the_length_of_a_study_is_announced_to_a_budget_that_does_not_know_it():
 def test_above_its_floor_a_score_is_utility_plus_log_gamma():
     utility, log_gamma = np.array([0.3, -2.0, 1.0]), np.log([0.95, 0.81, 1.0])
     np.testing.assert_allclose(Score(np.log(0.8))(utility, log_gamma), utility + log_gamma)
-    np.testing.assert_allclose(Score()(utility, np.array([-1e3, -2.0, 0.0])), utility + [-1e3, -2.0, 0.0])
+    np.testing.assert_allclose(Score()(utility, -100.0 * utility**2), utility - 100.0 * utility**2)
 
 
 def test_below_its_floor_a_score_falls_steeply():

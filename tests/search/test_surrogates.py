@@ -16,7 +16,7 @@ def cost_of(X):
     return (X[:, 0] - 0.3) ** 2 + (X[:, 1] - 0.6) ** 2 + 1.0
 
 
-def observations(n=16, seed=0, *, pending=np.zeros((0, D))):
+def observations(n=16, seed=0, *, pending=()):
     """Trials that crash where x0 + x1 > 1.3."""
     X = np.random.default_rng(seed).random((n, D))
     g = X.sum(axis=1)
@@ -28,7 +28,7 @@ def observations(n=16, seed=0, *, pending=np.zeros((0, D))):
         Y=np.where(crashed, np.nan, g)[:, None],
         crashed=crashed,
         blame=[None] * n,
-        pending=np.asarray(pending, dtype=float),
+        pending=np.array(pending, dtype=float).reshape(-1, D),
         cost_noise_std=None,
         noise_std=(None,),
         thresholds=(None,),

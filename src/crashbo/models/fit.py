@@ -20,7 +20,7 @@ _EP_TOLERANCE = 1e-2  # within the search: the evidence is stationary in the sit
 _FINAL_TOLERANCE = 1e-8  # of the posterior that is returned
 _MAX_SWEEPS = 40
 _MAX_EVALUATIONS = 150
-_ENOUGH = 3e-2  # nats: two iterations in a row that gain less end the search
+_ENOUGH = 3e-2
 
 
 @dataclass(frozen=True)
@@ -42,6 +42,7 @@ def fit(
     start: Warm | None = None,
     max_evaluations: int = _MAX_EVALUATIONS,
     tolerance: float = _FINAL_TOLERANCE,
+    enough: float = _ENOUGH,
 ) -> Fit:
     """Maximise log Z_EP plus log prior over what the parts learn.
 
@@ -51,12 +52,13 @@ def fit(
         start: an earlier fit to (some of) the same trials, to begin from.
         max_evaluations: of the evidence.
         tolerance: of EP in the posterior that is returned.
+        enough: nats; two iterations in a row that gain less end the search.
     """
     sites = None
     if start is not None and start.measured == data.kind:
         parts = tuple(part.started_from(h) for part, h in zip(parts, start.hypers, strict=True))
         sites = start.sites
-    objective = _Objective(data, parts, sites)
+    objective = _Objective(data, parts, sites, enough)
     low, high = (np.concatenate(ends) for ends in zip(*(part.bounds() for part in parts), strict=True))
     minimize(
         objective,
@@ -86,8 +88,8 @@ class _Best:
 class _Objective:
     """The negative log posterior; it remembers the last sites and the best point."""
 
-    def __init__(self, data: HybridData, parts: tuple[Part, ...], sites: Sites | None) -> None:
-        self.data, self.parts, self.sites = data, parts, sites
+    def __init__(self, data: HybridData, parts: tuple[Part, ...], sites: Sites | None, enough: float) -> None:
+        self.data, self.parts, self.sites, self.least_gain = data, parts, sites, enough
         self.ends = np.cumsum([len(part.pack(part.start)) for part in parts])[:-1]
         # Densities are compared in the parts' own units, where they do not depend on the user's.
         self.units = float(sum(data.measured[j].sum() * np.log(part.scale) for j, part in enumerate(parts)))
@@ -117,7 +119,7 @@ class _Objective:
     def enough(self, intermediate_result: object) -> None:
         """Called after every iteration; ends the search when it no longer pays."""
         gain, self.value_before = self.best.value - self.value_before, self.best.value
-        self.idle = self.idle + 1 if gain < _ENOUGH else 0
+        self.idle = self.idle + 1 if gain < self.least_gain else 0
         if self.idle >= 2:
             raise StopIteration
 

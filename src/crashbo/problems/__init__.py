@@ -1,6 +1,36 @@
-"""Benchmark problems.
+"""Benchmark problems: machines that crash, with known answers.
 
 May import the public API: optimizer, search and models.
+
+D parameters, G measured quantities; the share of the space that crashes (by 40,000 uniform samples, good to
+0.5 %); the lowest cost of all, and the lowest without a crash:
+
+    problem                 D   G  crashes    minimum  constrained
+    toy1d                   1   1   49.8 %  -0.847673    -0.606531
+    eggcrate2d              2   1   50.4 %          0            0
+    eggcrate2d-corner       2   1   49.9 %          0            0
+    hartmann6d              6   1   50.3 %   -3.32237     -3.32237
+    michalewicz10d         10   1   50.3 %   -9.66015     -9.66015
+    gardner1                2   1   33.7 %         -2           -2
+    gardner2                2   1   98.2 %         -1     0.253236
+    lsq                     2   2   54.2 %          0     0.599788
+    branin-disk             2   1   29.9 %   0.397887     0.397887
+    townsend                2   1   31.5 %   -3.19972     -2.02399
+    mishra-bird             2   1   16.7 %   -106.765     -106.765
+    simionescu              2   1   48.7 %   -0.15625       -0.072
+    rosenbrock-cubic-line   2   2   43.6 %          0            0
+    gomez-levy              2   1   27.7 %   -1.03163     -1.03163
+    mueller-ackley5d        5   2   70.2 %          0      6.01547
+    mueller-bird4d          4   1   37.0 %   -106.765     -106.765
+    alimo2d                 2   1   87.9 %     -0.048   -0.0470734
+    tfaily-tooth2d          2   1   39.2 %   -1.12687      -1.0934
+    tfaily-rosenbrock4d     4   1   67.2 %          0            0
+    pressure-vessel         4   3   60.0 %    15.9018      6059.71
+    welded-beam             4   5   73.8 % 0.00850962      1.72485
+    speed-reducer           7   8   99.9 %    2352.45      2994.47
+    tension-spring          3   3   90.1 %     0.0025    0.0126652
+
+Families: `paper` (the first five), `literature`, `hidden` (from mueller-ackley5d on) and `engineering` (the last four).
 """
 
 from collections.abc import Callable

@@ -66,8 +66,8 @@ def welded_beam() -> Problem:
         source="K. M. Ragsdell, D. T. Phillips, Optimal Design of a Class of Welded Structures Using Geometric "
         "Programming, J. Engineering for Industry 98(3), 1976, in the form of C. A. Coello Coello, Use of a "
         "self-adaptive penalty approach for engineering optimization problems, Computers in Industry 41(2), 2000, "
-        "without its cap of 5 on a cost, which is no way to fail. The literature prints 1.724852 for this form, and 2.38 "
-        "for others, with another moment of inertia of the weld.",
+        "without its cap of 5 on a cost, which is no way to fail. The literature prints 1.724852 for this form, and "
+        "2.38 for others, with another moment of inertia of the weld.",
         minimum=0.00850962,
         constrained_minimum=1.72485231,
         optimum={
@@ -106,8 +106,8 @@ def speed_reducer() -> Problem:
         cost_noise=10.0,
         source="J. Golinski, Optimal synthesis problems solved by means of nonlinear programming and random methods, "
         "J. Mechanisms 5, 1970, in the form of T. Ray, Golinski's Speed Reducer Problem Revisited, AIAA Journal 41(3), "
-        "2003. Three of its eleven constraints cannot be violated in the box. The literature prints 2994.4711, and 2996.35 "
-        "where shaft 2 is at least 7.8 long.",
+        "2003. Three of its eleven constraints cannot be violated in the box. The literature prints 2994.4711, and "
+        "2996.35 where shaft 2 is at least 7.8 long.",
         minimum=2352.44784872,
         constrained_minimum=2994.47106615,
         optimum={
@@ -136,8 +136,8 @@ def tension_spring() -> Problem:
         cost_noise=0.0005,
         source="A. D. Belegundu, J. S. Arora, A study of mathematical programming methods for structural optimization, "
         "Int. J. Numerical Methods in Engineering 21(9), 1985; J. S. Arora, Introduction to Optimum Design, 1989. The "
-        "literature lets the wire be up to 2 thick, but beyond 0.147 none in the box deflects enough, and from 0.25 on the "
-        "formula of the stress breaks down; up to 0.2 the limit on the diameter, 1.5, cannot be passed. It prints "
+        "literature lets the wire be up to 2 thick, but beyond 0.147 none in the box deflects enough, and from 0.25 on "
+        "the formula of the stress breaks down; up to 0.2 the limit on the diameter, 1.5, cannot be passed. It prints "
         "0.012665.",
         minimum=0.0025,
         constrained_minimum=0.01266523,

@@ -35,8 +35,8 @@ def mueller_ackley5d() -> Problem:
         simulate=_simulate_mueller_ackley,
         limits=(Limit("ripple", 0.0, noise=0.1), Limit("off_axis", 0.2, "below", noise=0.01)),
         cost_noise=0.05,
-        source=f"{_MUELLER}, problem 1 of its supplement, {_READ}. No optimum is printed; ours is by constrained descent "
-        "from 400 starts in each kind of orthant.",
+        source=f"{_MUELLER}, problem 1 of its supplement, {_READ}. No optimum is printed; ours is by constrained "
+        "descent from 400 starts in each kind of orthant.",
         minimum=0.0,
         constrained_minimum=6.01547094,
         optimum={"x1": -3.06725907178, "x2": -0.2, "x3": -0.2, "x4": -0.2, "x5": -0.2},

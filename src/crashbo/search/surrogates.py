@@ -24,6 +24,7 @@ Threshold = float | tuple[float, float] | None
 _REFIT_EACH = 100  # trials up to which hyperparameters are learnt anew at every trial
 _REFIT_GROWTH = 1.05  # past that, whenever the trials have grown by this factor
 _EP_TOLERANCE = 1e-4
+_ENOUGH = 3e-3  # nats: fits that begin where the last one ended must not stop short again and again
 
 
 @dataclass(frozen=True)
@@ -151,7 +152,7 @@ def fit_surrogates(
         for j in range(len(crash_data.Y))
     )
     if learn or crash_start is None or crash_start.measured != crash_data.kind:
-        fitted = fit(crash_data, crash_parts, start=crash_start, tolerance=_EP_TOLERANCE)
+        fitted = fit(crash_data, crash_parts, start=crash_start, tolerance=_EP_TOLERANCE, enough=_ENOUGH)
         crash_model, converged = CrashModel(fitted.posterior, fitted), fitted.converged
     else:
         posterior = latent.condition(crash_data, crash_start.hypers, start=crash_start.sites, tolerance=_EP_TOLERANCE)
@@ -166,7 +167,7 @@ def fit_surrogates(
             part = make_part(
                 data.Y[0], data.sign[0], cost_prior, dimension=D, labelled=False, noise_std=seen.cost_noise_std
             )
-            cost = fit(data, (part,), start=cost_warm).posterior
+            cost = fit(data, (part,), start=cost_warm, enough=_ENOUGH).posterior
         else:
             cost = latent.condition(data, cost_warm.hypers)
         cost_warm = replace(cost.warm(), sites=None)

@@ -1,0 +1,180 @@
+"""What a `tell` and the `ask()` after it cost together, against the number of trials and of dimensions.
+
+python benchmarks/ask.py [--repeats 5]
+
+Median over several trials about n = 25, 50, 100 and 200 in 2, 6 and 10 dimensions, and about n = 1000 in 10. The
+trials before are random ones, told without asking. Where Optuna's GPSampler or BoTorch can be imported, the same at
+n = 100 in 10 dimensions for them, on the same trials in the same process: each then meets the same new costs.
+"""
+
+import argparse
+import os
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before NumPy: the ratios are of one core against one
+
+import time
+import warnings
+from collections.abc import Callable
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+
+import crashbo
+
+SIZES = (25, 50, 100, 200)
+LARGEST = 1000
+DIMENSIONS = (2, 6, 10)
+NOISE = 0.01
+
+Params = dict[str, float]
+
+
+def space(dimension: int) -> dict[str, tuple[float, float]]:
+    return {f"x{d}": (0.0, 1.0) for d in range(dimension)}
+
+
+def settings(n: int, dimension: int, seed: int = 0) -> list[Params]:
+    """Random params."""
+    names = list(space(dimension))
+    return [dict(zip(names, map(float, x), strict=True)) for x in np.random.default_rng(seed).random((n, dimension))]
+
+
+def outcome(params: Params, rng: np.random.Generator) -> dict[str, Any]:
+    """What to tell: a rugged cost, and a crash of about a quarter of the space."""
+    x = np.array(list(params.values()))
+    load = float(np.sin(3.0 * x[0]) + x.mean() + 0.3 * np.cos(5.0 * x[-1]))
+    if load > 1.55:
+        return {"crash": True}
+    cost = float(np.mean((x - 0.4) ** 2) + 0.1 * np.sin(8.0 * x).mean())
+    noise = NOISE * rng.standard_normal(2)
+    return {"cost": cost + noise[0], "measured": {"load": load + noise[1]}}
+
+
+def seconds(work: Callable[[], Any]) -> tuple[float, Any]:
+    began = time.perf_counter()
+    result = work()
+    return time.perf_counter() - began, result
+
+
+def ours(n: int, dimension: int, repeats: int) -> list[float]:
+    """Seconds of tell + ask, for the trials about the n-th."""
+    rng = np.random.default_rng(1)
+    optimizer = crashbo.Optimizer(space(dimension), ["load"], seed=0)
+    for params in settings(n - repeats // 2 - 2, dimension):
+        optimizer.tell(params, **outcome(params, rng))
+    trial = optimizer.ask()  # the cold fit, and the first warm one, are not counted
+    times = []
+    for i in range(repeats + 1):
+        told = outcome(trial.params, rng)
+
+        def step(trial: crashbo.Trial = trial, told: dict[str, Any] = told) -> crashbo.Trial:
+            optimizer.tell(trial, **told)
+            return optimizer.ask()
+
+        took, trial = seconds(step)
+        times += [took] if i else []
+    return times
+
+
+def optuna_s(n: int, dimension: int, repeats: int) -> list[float]:
+    """The same for Optuna's GPSampler, without constraints: a crash is told as a bad cost."""
+    import optuna
+
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+    rng = np.random.default_rng(1)
+    study = optuna.create_study(sampler=optuna.samplers.GPSampler(seed=0))
+    ranges = {name: optuna.distributions.FloatDistribution(0.0, 1.0) for name in space(dimension)}
+    for params in settings(n - repeats // 2 - 2, dimension):
+        cost = penalised(outcome(params, rng))
+        study.add_trial(optuna.trial.create_trial(params=params, distributions=ranges, value=cost))
+    trial = study.ask(ranges)
+    times = []
+    for i in range(repeats + 1):
+        cost = penalised(outcome(trial.params, rng))
+
+        def step(trial: Any = trial, cost: float = cost) -> Any:
+            study.tell(trial, cost)
+            return study.ask(ranges)
+
+        took, trial = seconds(step)
+        times += [took] if i else []
+    return times
+
+
+def botorch_s(n: int, dimension: int, repeats: int) -> list[float]:
+    """The same for a loop of SingleTaskGP, fit_gpytorch_mll, LogExpectedImprovement and optimize_acqf."""
+    import torch
+    from botorch.acquisition import LogExpectedImprovement
+    from botorch.fit import fit_gpytorch_mll
+    from botorch.models import SingleTaskGP
+    from botorch.optim import optimize_acqf
+    from gpytorch.mlls import ExactMarginalLogLikelihood
+
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+    rng = np.random.default_rng(1)
+    names = list(space(dimension))
+    before = settings(n - repeats // 2 - 1, dimension)
+    X = [list(p.values()) for p in before]
+    y = [penalised(outcome(p, rng)) for p in before]
+    bounds = torch.stack([torch.zeros(dimension), torch.ones(dimension)]).double()
+
+    def step() -> list[float]:
+        costs = -torch.tensor(y).double()[:, None]
+        model = SingleTaskGP(torch.tensor(X).double(), costs)
+        fit_gpytorch_mll(ExactMarginalLogLikelihood(model.likelihood, model))
+        acquisition = LogExpectedImprovement(model, best_f=costs.max())
+        x, _ = optimize_acqf(acquisition, bounds, q=1, num_restarts=10, raw_samples=512)
+        point: list[float] = x[0].tolist()
+        return point
+
+    times = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for i in range(repeats + 1):
+            took, x = seconds(step)
+            times += [took] if i else []
+            X.append(x)
+            y.append(penalised(outcome(dict(zip(names, x, strict=True)), rng)))
+    return times
+
+
+def penalised(told: dict[str, Any]) -> float:
+    """A cost, as those need who cannot learn from a crash."""
+    return float(told.get("cost", 1.0))
+
+
+RIVALS = {
+    "Optuna's GPSampler": (("optuna", "torch"), optuna_s, 0.2),
+    "a BoTorch loop": (("torch", "gpytorch", "botorch"), botorch_s, 0.05),
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--repeats", type=int, default=5)
+    repeats = parser.parse_args().repeats
+    print("median ms of tell + ask")
+    print(" " * 10 + "".join(f"{f'n = {n}':>10}" for n in (*SIZES, LARGEST)))
+    at_hundred = float("nan")
+    for dimension in DIMENSIONS:
+        row = [float(np.median(ours(n, dimension, repeats))) for n in SIZES]
+        if dimension == DIMENSIONS[-1]:
+            at_hundred = row[SIZES.index(100)]
+            row.append(float(np.median(ours(LARGEST, dimension, min(repeats, 3)))))
+        print(f"{f'D = {dimension}':<10}" + "".join(f"{1e3 * s:10.0f}" for s in row), flush=True)
+    print(f"n = {LARGEST} over n = 100, D = {DIMENSIONS[-1]}: {row[-1] / at_hundred:.1f} (below 10)")
+    for name, (modules, rival, most) in RIVALS.items():
+        missing = [module for module in modules if find_spec(module) is None]
+        if missing:
+            print(f"ours over {name}: not measured, {', '.join(missing)} missing")
+            continue
+        theirs = float(np.median(rival(100, DIMENSIONS[-1], repeats)))
+        ratio = at_hundred / theirs
+        print(f"ours over {name}, n = 100, D = {DIMENSIONS[-1]}: {ratio:.3f} of {1e3 * theirs:.0f} ms (at most {most})")
+
+
+if __name__ == "__main__":
+    main()
