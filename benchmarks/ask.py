@@ -80,7 +80,9 @@ def ours(n: int, dimension: int, repeats: int) -> list[float]:
 def optuna_s(n: int, dimension: int, repeats: int) -> list[float]:
     """The same for Optuna's GPSampler, without constraints: a crash is told as a bad cost."""
     import optuna
+    import torch
 
+    torch.set_num_threads(1)
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
     rng = np.random.default_rng(1)

@@ -3,7 +3,6 @@
 import re
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 ROOT = Path(__file__).parents[2]
@@ -15,21 +14,19 @@ def test_there_is_code_to_run():
     assert BLOCKS
 
 
-@pytest.mark.parametrize("code", BLOCKS)
-def test_the_code_runs_as_printed(code, capsys):
+def test_the_code_runs_as_printed(capsys):
     names: dict[str, object] = {}
-    exec(compile(code, "README.md", "exec"), names)
+    for code in BLOCKS:  # one after the other, as a reader would type them
+        exec(compile(code, "README.md", "exec"), names)
     printed = capsys.readouterr().out.splitlines()
-    expected = re.findall(r"# -> (.*)", code)
-    assert printed == expected
-    assert np.isfinite(names["model"].log_evidence)
+    assert printed == [line for code in BLOCKS for line in re.findall(r"# -> (.*)", code)]
 
 
 def test_it_is_short():
     assert len(README.splitlines()) <= 120
 
 
-@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "docs/model.md"])
+@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "docs/model.md", "docs/optimizer.md"])
 def test_local_links_lead_somewhere(page):
     text = (ROOT / page).read_text()
     for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", text):

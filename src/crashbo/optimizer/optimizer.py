@@ -492,7 +492,7 @@ class Optimizer:
             value, limit = told.measured.get(c.name), c.threshold
             if told.state != "success" or value is None or limit is None or isinstance(limit, tuple):
                 continue
-            if c.sign * (value - limit) > 0.0:
+            if c.sign * (value - limit) > 4.0 * (c.noise or 0.0):  # noise alone may carry it past the limit
                 self._warn_once(
                     f"above {c.name}",
                     f"trial {told.number} succeeded with {c.name} {value:g} beyond its known threshold {limit:g}. "
