@@ -20,6 +20,8 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
+_LATELY = 30  # trials over which predicted and observed crashes are compared
+_MOST_DISTRUST = 7.0
 ALL_BUT_SAFE = 0.9  # P(safe) of the points that tell whether there is anything left to gain safely
 
 
@@ -81,18 +83,27 @@ class Adaptive:
     raised: float = 0.97
     leap: float = 0.1
     worth: float = 2.0  # times the gain above the floor that a leap must promise
+    distrust: float = 1.0  # of P(safe), for every crash more than it predicted lately
     patience: float = 2.0  # trials between leaps
-    backoff: float = 2.0  # by which every leap that crashes lengthens the wait
+    backoff: float = 1.7  # by which every leap that crashes lengthens the wait
 
     trials = None
 
     def floor(self, situation: Situation) -> float:
         """See the module's docstring."""
         exhausted = situation.log_gain(ALL_BUT_SAFE) < situation.log_noise
-        floor = self.raised if exhausted else self.usual
+        floor = self._distrusting(self.raised if exhausted else self.usual, situation)
         price = max(situation.log_noise, situation.log_gain(floor) + float(np.log(self.worth)))
         leaps = situation.log_gain(self.leap) > price and self._rested(situation)
         return self.leap if leaps else floor
+
+    def _distrusting(self, floor: float, situation: Situation) -> float:
+        """The floor, raised by as many units of log odds as there were more crashes lately than predicted."""
+        p = situation.predicted[-_LATELY:]
+        steady = p >= self.usual - 0.02  # leaps, and trials that the search did not propose, say nothing of it
+        surprise = float(np.sum(situation.crashed[-_LATELY:][steady]) - np.sum(1.0 - p[steady]))
+        odds = floor / (1.0 - floor) * np.exp(np.clip(self.distrust * surprise, 0.0, _MOST_DISTRUST))
+        return float(odds / (1.0 + odds))
 
     def _rested(self, situation: Situation) -> bool:
         """Whether the last leap is long enough ago, given how many crashed since one paid."""
