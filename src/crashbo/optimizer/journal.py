@@ -13,13 +13,14 @@ import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from crashbo.optimizer import saving
 from crashbo.optimizer.optimizer import Optimizer
 from crashbo.optimizer.records import Trial
 
 VERSION = 1
+_START = b'{"crashbo_journal":'
 
 
 class Journal:
@@ -43,17 +44,14 @@ class Journal:
         if not events:
             self._write({"crashbo_journal": VERSION, "config": fresh.config()})
             return fresh
-        header = events[0]
-        if header.get("crashbo_journal") != VERSION:
-            found = header.get("crashbo_journal")
-            raise ValueError(
-                f"journal must have format version {VERSION}; {self.path} has {found!r}. Give another path."
-            )
-        self._check_same_study(header["config"], fresh)
+        self._check_same_study(events[0], fresh)
         trials: dict[int, Trial] = {}
         state: Mapping[str, Any] | None = fresh.state()
-        for event in events[1:]:
-            trial = saving.trial_in(event["trial"])
+        for number, event in enumerate(events[1:], start=2):
+            try:
+                trial = saving.trial_in(event["trial"])
+            except (KeyError, TypeError):
+                self._refuse_line(number)
             trials[trial.number] = trial
             state = event.get("state", state)
         return Optimizer.restored(fresh.config(), trials.values(), state)
@@ -79,25 +77,38 @@ class Journal:
         """All whole lines; what a kill left of the last one is cut off."""
         self._file.seek(0)
         text = self._file.read()
+        if not text.startswith(_START[: len(text)]):
+            raise ValueError(f"journal must be new, or a file of crashbo's; {self.path} is neither. Give another path.")
         whole = text[: text.rfind(b"\n") + 1]
         events = []
-        for number, line in enumerate(whole.splitlines(), start=1):
+        for number, line in enumerate(whole.split(b"\n")[:-1], start=1):
             try:
                 events.append(json.loads(line))
-            except json.JSONDecodeError:
-                raise ValueError(
-                    f"journal must hold one JSON object a line; line {number} of {self.path} is none. "
-                    "Restore the file from a copy, or give another path."
-                ) from None
+            except ValueError:
+                self._refuse_line(number)
+            if not isinstance(events[-1], dict):
+                self._refuse_line(number)
         if len(whole) < len(text):
             self._file.truncate(len(whole))
         return events
 
-    def _check_same_study(self, config: Mapping[str, Any], fresh: Optimizer) -> None:
+    def _refuse_line(self, number: int) -> NoReturn:
+        raise ValueError(
+            f"journal must hold an event of a study in every line; line {number} of {self.path} is none. "
+            "Restore the file from a copy, or give another path."
+        )
+
+    def _check_same_study(self, header: Mapping[str, Any], fresh: Optimizer) -> None:
+        if header.get("crashbo_journal") != VERSION:
+            found = header.get("crashbo_journal")
+            raise ValueError(
+                f"journal must have format version {VERSION}; {self.path} has {found!r}. Give another path."
+            )
         now = json.loads(json.dumps(fresh.config(), default=saving.plain))
         for key in ("space", "constraints", "direction"):
-            if config[key] != now[key]:
+            if header["config"][key] != now[key]:
                 raise ValueError(
-                    f"journal must belong to this study; {self.path} has {key} {config[key]}, not {now[key]}. "
+                    f"journal must belong to this study; {self.path} has {key} {header['config'][key]}, "
+                    f"not {now[key]}. "
                     "Give another path, or the same study."
                 )

@@ -22,6 +22,7 @@ from crashbo.search.space import Space
 Experiment = Callable[[dict[str, Any]], Any]
 Fault = Literal["crash", "void"]
 
+_LOOK_AGAIN = 0.02  # seconds, while a trial waits for a worker
 _MOST_VOIDS = 20  # in a row: an experiment that never says anything is broken
 
 
@@ -117,8 +118,10 @@ def minimize(
             raise ValueError(f"{name} must be a whole number, at least 1; got {value!r}. Count them.")
     if timeout is not None and not (is_number(timeout) and timeout > 0):
         raise ValueError(f"timeout must be a positive number of seconds, or None; got {timeout!r}. None waits.")
-    if on_timeout not in ("crash", "void") or on_lost not in ("void", "crash", "repeat"):
-        raise ValueError(f"on_timeout and on_lost must be 'crash' or 'void'; got {on_timeout!r}, {on_lost!r}. Choose.")
+    if on_timeout not in ("crash", "void"):
+        raise ValueError(f"on_timeout must be 'crash' or 'void'; got {on_timeout!r}. Choose one.")
+    if on_lost not in ("void", "crash", "repeat"):
+        raise ValueError(f"on_lost must be 'void', 'crash' or 'repeat'; got {on_lost!r}. Choose one.")
     study = Optimizer(
         space,
         constraints,
@@ -146,6 +149,16 @@ def minimize(
             log.close()
 
 
+@dataclass
+class _Running:
+    """A trial under way."""
+
+    trial: Trial
+    future: Future[Any]
+    submitted: float
+    since: float | None = None  # when a worker took it
+
+
 class _Run:
     """The loop: keep every worker busy, tell what comes back, stop when it is time."""
 
@@ -165,7 +178,7 @@ class _Run:
         self.study, self.experiment, self.pool, self.workers = study, experiment, pool, workers
         self.trials, self.timeout, self.on_timeout, self.stop = trials, timeout, on_timeout, stop
         self.log, self.shown = log, shown
-        self.running: dict[Future[Any], tuple[Trial, float]] = {}
+        self.running: list[_Running] = []
         self.voids = 0
 
     def to_the_end(self, again: list[Trial]) -> str:
@@ -177,7 +190,7 @@ class _Run:
                 while reason is None and len(self.running) < self.workers and self._room():
                     trial = again.pop(0) if again else self._ask()
                     future = self.pool.submit(_outcome, self.experiment, trial.params)
-                    self.running[future] = (trial, time.monotonic())
+                    self.running.append(_Running(trial, future, time.monotonic()))
                 if not self.running:
                     return reason or f"{self.trials} trials"
                 self._collect()
@@ -201,23 +214,46 @@ class _Run:
 
     def _collect(self) -> None:
         """Wait for something to end or to run out of time, and tell it."""
-        patience = None
-        if self.timeout is not None:
-            patience = max(min(t for _, t in self.running.values()) + self.timeout - time.monotonic(), 0.0)
-        done, _ = wait(self.running, timeout=patience, return_when=FIRST_COMPLETED)
-        for future in done:
-            trial, _ = self.running.pop(future)
-            error = future.exception()
-            if error is not None:  # the user's bug: nothing of x, and theirs to mend
-                self._told(_tell(self.study, trial, Void(f"the experiment raised {error!r}")))
-                raise error
-            self._told(_tell(self.study, trial, future.result()))
-        for future, (trial, since) in list(self.running.items()):
-            if self.timeout is not None and time.monotonic() - since >= self.timeout and not future.done():
-                future.cancel()
-                del self.running[future]
-                words = f"no answer within {self.timeout:g} s"
-                self._told(_tell(self.study, trial, Crash(words) if self.on_timeout == "crash" else Void(words)))
+        done, _ = wait([r.future for r in self.running], timeout=self._patience(), return_when=FIRST_COMPLETED)
+        errors = []
+        for run in [r for r in self.running if r.future in done]:
+            self.running.remove(run)
+            try:
+                error = run.future.exception()
+                if error is not None:
+                    raise error
+                self._told(_tell(self.study, run.trial, run.future.result()))
+            except Exception as error:  # the user's bug: it says nothing of x, and is theirs to mend
+                self._told(_tell(self.study, run.trial, Void(f"the experiment failed: {error!r}")))
+                errors.append(error)
+        self._give_up_late_ones()
+        if errors:
+            raise errors[0]
+
+    def _patience(self) -> float | None:
+        """How long to wait: until the first trial is late; a trial's clock starts when a worker takes it."""
+        if self.timeout is None:
+            return None
+        now = time.monotonic()
+        for run in self.running:
+            if run.since is None and (run.future.running() or run.future.done()):
+                run.since = now
+        left = [run.since + self.timeout - now for run in self.running if run.since is not None]
+        waiting = [_LOOK_AGAIN] if any(run.since is None for run in self.running) else []
+        return max(min(left + waiting), 0.0)
+
+    def _give_up_late_ones(self) -> None:
+        now = time.monotonic()
+        for run in list(self.running):
+            if self.timeout is None or run.future.done() or now - (run.since or run.submitted) < self.timeout:
+                continue
+            never_began = run.future.cancel()
+            self.running.remove(run)
+            words = f"no answer within {self.timeout:g} s"
+            if never_began:
+                self._told(_tell(self.study, run.trial, Void(f"no worker took it within {self.timeout:g} s")))
+            else:
+                self._told(_tell(self.study, run.trial, Crash(words) if self.on_timeout == "crash" else Void(words)))
 
     def _told(self, trial: Trial) -> None:
         self.voids = self.voids + 1 if trial.state == "void" else 0

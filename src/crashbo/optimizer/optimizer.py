@@ -7,7 +7,7 @@ import copy
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, overload
+from typing import Any, Literal, NamedTuple, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +32,7 @@ from crashbo.search.surrogates import Memory, Observations, Surrogates
 from crashbo.strategies.base import Task
 
 Array = NDArray[np.float64]
+_DESIGN_TRIES = 100
 Params = Mapping[str, Any]
 Direction = Literal["minimize", "maximize"]
 
@@ -43,6 +44,14 @@ class Recommendation:
     params: dict[str, Any]
     cost: float  # expected
     p_safe: float
+
+
+class Queued(NamedTuple):
+    """A setting that will be asked before the search is."""
+
+    origin: str
+    params: dict[str, Any]
+    repeats: int | None = None
 
 
 class Threshold:
@@ -77,15 +86,14 @@ class Threshold:
 class Confirmation:
     """Repeats of one setting, as they come in: their mean cost, its spread, and how many crashed."""
 
-    def __init__(self, optimizer: "Optimizer", params: dict[str, Any], numbers: range) -> None:
-        self.params = params
-        self._optimizer, self._numbers = optimizer, numbers
+    def __init__(self, optimizer: "Optimizer", params: dict[str, Any], number: int, n: int) -> None:
+        self.params, self.n = params, n
+        self._optimizer, self._number = optimizer, number
 
     @property
     def trials(self) -> list[Trial]:
-        """The repeats that were handed out so far."""
-        queued = [t for t in self._optimizer.trials if t.origin == "confirm" and t.params == self.params]
-        return queued[self._numbers.start : self._numbers.stop]
+        """The repeats that were handed out so far; one that was void is made again."""
+        return [t for t in self._optimizer.trials if t.repeats == self._number]
 
     @property
     def costs(self) -> list[float]:
@@ -100,7 +108,7 @@ class Confirmation:
     @property
     def done(self) -> bool:
         """Whether all repeats were told."""
-        return sum(t.state in ("success", "crash") for t in self.trials) >= len(self._numbers)
+        return sum(t.state in ("success", "crash") for t in self.trials) >= self.n
 
     @property
     def mean(self) -> float | None:
@@ -115,7 +123,7 @@ class Confirmation:
     def __repr__(self) -> str:
         told = len(self.costs) + self.crashes
         figures = f"mean {self.mean}, std {self.std}, crashes {self.crashes}"
-        return f"Confirmation({told} of {len(self._numbers)} told: {figures})"
+        return f"Confirmation({told} of {self.n} told: {figures})"
 
 
 class Optimizer:
@@ -152,12 +160,13 @@ class Optimizer:
         if direction not in ("minimize", "maximize"):
             raise ValueError(f"direction must be 'minimize' or 'maximize'; got {direction!r}. Choose one.")
         self._propose = strategies.get(strategy)
+        self._noise = noise
         self._cost_noise = _cost_noise(noise)
         self._rng = np.random.default_rng(seed)
         self._design = Design.for_study(self.space, self.risk, None if start is None else len(start), self._rng)
-        self._queue = [("start", self.space.check(params)) for params in start or ()]
+        self._queue = [Queued("start", self.space.check(params)) for params in start or ()]
+        self._confirmations = 0
         self._trials: dict[int, Trial] = {}
-        self._next = 0
         self._memory: Memory | None = None
         self._cached: tuple[Any, Surrogates] | None = None
         self._told = 0
@@ -165,10 +174,8 @@ class Optimizer:
 
     def ask(self) -> Trial:
         """The next trial to run. It is pending until it is told."""
-        params, origin, p_safe, admissible = self._next_point()
-        trial = Trial(self._next, params, p_safe=p_safe, origin=origin, admissible=admissible)
+        trial = self._next_trial()
         self._trials[trial.number] = trial
-        self._next += 1
         return trial
 
     def tell(
@@ -211,6 +218,8 @@ class Optimizer:
         told = self._told_trial(found, cost, measured or {}, crash, blame, void)
         self._trials[told.number] = told
         self._told += 1
+        if told.state == "void" and told.repeats is not None and found.state == "pending":
+            self._queue = [Queued("confirm", told.params, told.repeats), *self._queue]
         self._warn_about(told)
         return told
 
@@ -249,7 +258,8 @@ class Optimizer:
         """Probability that a trial at params succeeds; a list gives an array. NaN before any trial was told."""
         if isinstance(params, Mapping):
             return float(self.p_safe([params])[0])
-        X = np.array([self.space.encode(self.space.check(p)) for p in params]).reshape(len(params), -1)
+        points = [self.space.encode(self.space.check(p)) for p in params]
+        X = np.array(points).reshape(len(params), self.space.dimension)
         models = self._surrogates()
         if models is None:
             return np.full(len(params), np.nan)
@@ -271,9 +281,9 @@ class Optimizer:
         if params is None and self.best is None:
             raise ValueError("confirm must have a success to repeat; there is none yet. Give params, or tell one.")
         setting = self.space.check(params if params is not None else self.best.params)  # type: ignore[union-attr]
-        before = sum(t.origin == "confirm" and t.params == setting for t in self.trials)
-        self._queue = [*self._queue, *[("confirm", setting)] * n]
-        return Confirmation(self, setting, range(before, before + n))
+        self._confirmations += 1
+        self._queue = [*self._queue, *[Queued("confirm", setting, self._confirmations)] * n]
+        return Confirmation(self, setting, self._confirmations, n)
 
     def changed(
         self,
@@ -294,11 +304,14 @@ class Optimizer:
                 f"space must keep the parameters {list(self.space.parameters)}; got {list(new.space.parameters)}. "
                 "Fix one with `fixed` instead of leaving it out."
             )
-        if fixed:
-            new.space = new.space.with_fixed(fixed)
-        new.constraints = constraints_of(constraints) if constraints is not None else self.constraints
+        new.space = new.space.with_fixed({**self.space.fixed, **(fixed or {})})
+        new.constraints = self.constraints
+        if constraints is not None:
+            new.constraints = _with_noise(constraints_of(constraints), self._noise, strict=False)
         new.risk = risk_of(risk) if risk is not None else self.risk
-        new._trials, new._queue, new._warned = dict(self._trials), list(self._queue), set(self._warned)
+        new._trials, new._warned = dict(self._trials), set(self._warned)
+        new._queue = [queued for queued in self._queue if new.space.accepts(queued.params)]
+        new._design = self._design.fitted_to(new.space)
         new._memory, new._cached = None, None
         new._rng = np.random.default_rng()
         new._rng.bit_generator.state = self._rng.bit_generator.state
@@ -330,7 +343,8 @@ class Optimizer:
         """What, beside its trials, decides what the study proposes next, as plain values."""
         return {
             "design": saving.design_out(self._design),
-            "queue": self._queue,
+            "queue": [list(queued) for queued in self._queue],
+            "confirmations": self._confirmations,
             "memory": saving.memory_out(self._memory),
             "rng": self._rng.bit_generator.state,
         }
@@ -346,11 +360,11 @@ class Optimizer:
             noise=config["cost_noise"],
             direction=config["direction"],
         )
-        new._trials = {t.number: t for t in trials}
-        new._next = max(new._trials, default=-1) + 1
+        new._trials = {t.number: replace(t, params=new.space.revived(t.params)) for t in trials}
         if state is not None:
             new._design = saving.design_in(state["design"])
-            new._queue = [(origin, params) for origin, params in state["queue"]]
+            new._queue = [Queued(origin, new.space.revived(params), k) for origin, params, k in state["queue"]]
+            new._confirmations = state["confirmations"]
             new._memory = saving.memory_in(state["memory"])
             new._rng.bit_generator.state = state["rng"]
         return new
@@ -369,23 +383,36 @@ class Optimizer:
     def _sign(self) -> float:
         return 1.0 if self.direction == "minimize" else -1.0
 
-    def _next_point(self) -> tuple[dict[str, Any], str, float | None, bool]:
-        """Params, origin, P(safe) and admissibility of the next trial."""
+    @property
+    def _next(self) -> int:
+        return max(self._trials, default=-1) + 1
+
+    def _next_trial(self) -> Trial:
         if self._queue:
-            origin, params = self._queue[0]
-            self._queue = self._queue[1:]
-            return params, origin, self._known_p_safe(params), True
+            first, *self._queue = self._queue
+            p_safe = self._known_p_safe(first.params)
+            return Trial(self._next, first.params, p_safe=p_safe, origin=first.origin, repeats=first.repeats)
         told = sum(t.state in ("success", "crash") for t in self._trials.values())
         under_way = sum(t.state == "pending" for t in self._trials.values())
         if told + under_way < self._design.size or told == 0:
-            self._design, x = self._design.next(self.space)
-            params = self.space.decode(x)
-            return params, "design", self._known_p_safe(params), True
+            params = self._designed()
+            return Trial(self._next, params, p_safe=self._known_p_safe(params), origin="design")
         task = self._task()
         proposal = self._propose(task, self._rng)
         if "surrogates" in task.__dict__:
             self._remember(task.surrogates)
-        return self.space.decode(proposal.x), "search", proposal.p_safe, proposal.admissible
+        params = self.space.decode(proposal.x)
+        return Trial(self._next, params, p_safe=proposal.p_safe, admissible=proposal.admissible)
+
+    def _designed(self) -> dict[str, Any]:
+        """The design's next setting that was not tried, unless all were."""
+        tried = [t.params for t in self._trials.values() if t.state != "void"]
+        for _ in range(_DESIGN_TRIES):
+            self._design, x = self._design.next(self.space)
+            params = self.space.decode(x)
+            if params not in tried:
+                break
+        return params
 
     def _task(self) -> Task:
         seen = self._observations()
@@ -406,7 +433,7 @@ class Optimizer:
             cost=np.array([self._sign * _cost(t) if t.state == "success" else np.nan for t in told]),
             Y=np.array(Y, dtype=float).reshape(len(told), len(names)),
             crashed=np.array([t.state == "crash" for t in told], dtype=bool),
-            blame=[[names.index(name) for name in t.blame] or None for t in told],
+            blame=[[names.index(name) for name in t.blame if name in names] or None for t in told],
             pending=np.array([self.space.encode(t.params) for t in self.trials if t.state == "pending"]).reshape(
                 -1, self.space.dimension
             ),
@@ -444,9 +471,7 @@ class Optimizer:
                 raise ValueError(f"trial must be one of this study; got number {number}. Tell params for a new one.")
             return self._trials[number]
         params = self.space.check(trial)
-        new = Trial(self._next, params, origin="told", p_safe=self._known_p_safe(params))
-        self._next += 1
-        return new
+        return Trial(self._next, params, origin="told", p_safe=self._known_p_safe(params))
 
     def _told_trial(
         self,
@@ -521,13 +546,13 @@ def _turned(c: AnyConstraint) -> float | tuple[float, float] | None:
 
 
 def _with_noise(
-    constraints: tuple[AnyConstraint, ...], noise: float | Mapping[str, float] | None
+    constraints: tuple[AnyConstraint, ...], noise: float | Mapping[str, float] | None, *, strict: bool = True
 ) -> tuple[AnyConstraint, ...]:
     """Constraints with the noise that the study's `noise` gives them."""
     if not isinstance(noise, Mapping):
         return constraints
     unknown = set(noise) - {"cost", *(c.name for c in constraints)}
-    if unknown:
+    if unknown and strict:
         raise ValueError(f"noise must name 'cost' or constraints; got {sorted(unknown)}. Mend the name.")
     return tuple(
         replace(c, noise=noise[c.name]) if isinstance(c, Constraint) and c.name in noise else c for c in constraints

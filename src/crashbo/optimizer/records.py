@@ -124,6 +124,7 @@ class Trial:
     blame: tuple[str, ...] = ()  # as told, not as inferred
     origin: str = "search"  # or "start", "design", "told", "confirm"
     admissible: bool = True  # False where the risk asked for more safety than any x has
+    repeats: int | None = None  # of a repeat, which confirmation it belongs to
 
 
 def constraints_of(

@@ -61,9 +61,14 @@ def space_in(saved: dict[str, Any]) -> Space:
 def _parameter_in(saved: dict[str, Any]) -> Parameter:
     kind = saved.pop("kind")
     if kind == "choice":
-        return Choice(saved["options"])
+        return Choice([_tupled(option) for option in saved["options"]])
     parameter: Parameter = _PARAMETERS[kind](**saved)
     return parameter
+
+
+def _tupled(option: Any) -> Any:
+    """An option that JSON made a list of; a list itself cannot be one, since options are compared by value."""
+    return tuple(_tupled(o) for o in option) if isinstance(option, list) else option
 
 
 def constraints_out(constraints: tuple[AnyConstraint, ...]) -> list[dict[str, Any]]:

@@ -37,6 +37,11 @@ class Design:
         shift = rng.random(space.dimension) if bold else np.full(space.dimension, 0.5)
         return Design(size, tuple(map(float, shift)))
 
+    def fitted_to(self, space: Space) -> "Design":
+        """The design for a space with more or fewer coordinates."""
+        shift = np.resize(self.shift, space.dimension)
+        return replace(self, shift=tuple(map(float, shift)))
+
     def next(self, space: Space) -> tuple["Design", Array]:
         """The design after its next point, and the point."""
         point = (np.array(self.shift) + self.given * kronecker(space.dimension)) % 1.0

@@ -15,12 +15,21 @@ from scipy.optimize import minimize
 Array = NDArray[np.float64]
 WithGradient = Callable[[Array], tuple[Array, Array]]
 
+_FEW = 3  # dimensions that a Kronecker sequence fills well
 _FLOOR = -1e6  # of a start's own value, so that one bad start does not drown the others in the sum
 
 
 def spread_points(n: int, dimension: int, *, rng: np.random.Generator) -> Array:
-    """n points spread evenly over the unit cube: a Kronecker sequence with a random shift."""
-    points: Array = (rng.random(dimension) + np.outer(np.arange(n), kronecker(dimension))) % 1.0
+    """n points spread evenly over the unit cube.
+
+    In few dimensions a Kronecker sequence with a random shift, which fills every cell; in many, where it leaves
+    holes along single axes, a Latin hypercube, with one point in each of n slices of every axis.
+    """
+    if dimension <= _FEW:
+        sequence: Array = (rng.random(dimension) + np.outer(np.arange(n), kronecker(dimension))) % 1.0
+        return sequence
+    slices = rng.permuted(np.tile(np.arange(n), (dimension, 1)), axis=1).T
+    points: Array = (slices + rng.random((n, dimension))) / n
     return points
 
 

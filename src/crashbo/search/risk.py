@@ -22,6 +22,7 @@ Array = NDArray[np.float64]
 
 _LATELY = 30  # trials over which predicted and observed crashes are compared
 _MOST_DISTRUST = 7.0
+_ALL_BUT_SURE = 0.995
 ALL_BUT_SAFE = 0.9  # P(safe) of the points that tell whether there is anything left to gain safely
 
 
@@ -93,7 +94,7 @@ class Adaptive:
         """See the module's docstring."""
         exhausted = situation.log_gain(ALL_BUT_SAFE) < situation.log_noise
         floor = self._distrusting(self.raised if exhausted else self.usual, situation)
-        price = max(situation.log_noise, situation.log_gain(floor) + float(np.log(self.worth)))
+        price = max(situation.log_noise, situation.log_gain(self.usual) + float(np.log(self.worth)))
         leaps = situation.log_gain(self.leap) > price and self._rested(situation)
         return self.leap if leaps else floor
 
@@ -166,15 +167,14 @@ class Budget:
         left = self.crashes - int(situation.crashed.sum()) - situation.pending
         if left <= 0:
             return 1.0
-        if left == 1:
-            return 0.99
         usual = Adaptive().floor(situation)
+        if left == 1:
+            return max(usual, _ALL_BUT_SURE)
         if situation.trials_left is None:
             return usual
-        # The expected crashes of the trials to come, at this floor, must fit in what is left.
-        fair = 1.0 - (left - 1) / max(situation.trials_left, 1)
-        leaping = usual < Adaptive().usual
-        return usual if leaping and left > 2 else max(usual, min(fair, 0.99))
+        # What is left, the last one aside, is spread over the trials to come.
+        fair = min(1.0 - (left - 1) / max(situation.trials_left, 1), _ALL_BUT_SURE)
+        return usual if usual < Adaptive().usual and 2 * left > self.crashes else max(usual, fair)
 
 
 def risk_of(risk: Any) -> Risk:

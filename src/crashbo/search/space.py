@@ -200,6 +200,10 @@ class Space:
         ]
         return math.prod(sizes)
 
+    def accepts(self, params: Mapping[str, Any]) -> bool:
+        """Whether every value lies in range."""
+        return all(p.accepts(params[name]) for name, p in self.parameters.items())
+
     def check(self, params: Mapping[str, Any]) -> Params:
         """The params in the space's order and types, or one clear sentence."""
         if not isinstance(params, Mapping) or set(params) != set(self.parameters):
@@ -211,6 +215,14 @@ class Space:
             if not p.accepts(params[name]):
                 raise ValueError(f"{name} must {p.rule()}; got {params[name]!r}. Mend it, or widen the space.")
         return {name: _plain(params[name], p) for name, p in self.parameters.items()}
+
+    def revived(self, params: Mapping[str, Any]) -> Params:
+        """Params that went through JSON, where an option that is a tuple comes back as a list."""
+        out = dict(params)
+        for name, p in self.parameters.items():
+            if isinstance(p, Choice) and isinstance(out.get(name), list):
+                out[name] = next((o for o in p.options if isinstance(o, tuple) and _listed(o) == out[name]), out[name])
+        return out
 
     def encode(self, params: Mapping[str, Any]) -> Array:
         """The unit-cube point of params."""
@@ -251,6 +263,11 @@ class Space:
         for name, p in self.parameters.items():
             yield name, p, slice(start, start + p.width)
             start += p.width
+
+
+def _listed(option: Any) -> Any:
+    """An option as JSON gives it back."""
+    return [_listed(o) for o in option] if isinstance(option, tuple) else option
 
 
 def _plain(value: Any, p: Parameter) -> Any:

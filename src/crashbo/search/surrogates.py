@@ -53,9 +53,9 @@ class CostScale:
     """A monotone map that keeps one huge cost from blinding the model.
 
     Costs up to the fence, three times as far above the median as the best lies below it, are kept as they
-    are; what lies beyond is bad anyway, and is compressed logarithmically. The order of all costs stays,
-    and the good ones, on which the search depends, keep their distances: a rank transform would lose both
-    noise and distance, clipping would lose the order.
+    are; what lies beyond is bad anyway, and is drawn in so that none ends more than one spread past the
+    fence. The order of all costs stays, and the good ones, on which the search depends, keep their
+    distances: a rank transform would lose both noise and distance, clipping the order.
     """
 
     fence: float
@@ -66,14 +66,16 @@ class CostScale:
         """The map for these costs."""
         median = float(np.median(cost))
         spread = max(median - float(cost.min()), float(np.median(np.abs(cost - median))))
+        if spread == 0.0 and cost.max() > median:  # more than half are the best: what the others lie above it
+            spread = float(np.median(cost[cost > median])) - median
         return CostScale(median + 3.0 * spread, spread)
 
     def __call__(self, cost: Array) -> Array:
         """Costs as the model sees them."""
-        if self.spread <= 0.0:
-            return np.minimum(cost, self.fence)
         excess = np.maximum(cost - self.fence, 0.0)
-        return np.where(excess > 0.0, self.fence + self.spread * np.log1p(excess / self.spread), cost)
+        if self.spread == 0.0:
+            return np.asarray(cost, dtype=float)
+        return np.where(excess > 0.0, self.fence + excess * (self.spread / (excess + self.spread)), cost)
 
 
 @dataclass(frozen=True)
