@@ -174,3 +174,17 @@ def test_contradictory_labels_at_one_x_leave_p_safe_undecided():
     )
     assert model.p_safe([[0.5]])[0] == pytest.approx(0.5, abs=1e-6)
     assert np.isfinite(model.log_evidence)
+
+
+def test_contradictory_labels_under_a_hard_step_are_owned_up_to_and_leave_the_rest_alone():
+    X = np.array([[0.5], [0.5], [0.1], [0.9]])  # a success and a crash at one x: of probability zero
+    y, crashed = np.array([0.4, np.nan, -0.5, 0.2]), np.array([False, True, False, False])
+    settings = {"lengthscales": 0.3, "outputscale": 1.0, "threshold": 0.5, "noise_std": 0.05}
+    hard = GPCR.condition(X, y, crashed, **settings)
+    assert not hard.converged
+    mean, var = hard.predict(X[2:])
+    np.testing.assert_allclose(mean, y[2:], atol=0.02)
+    assert np.all(var < 4 * 0.05**2)
+    soft = GPCR.condition(X, y, crashed, crash_noise_std=0.1, **settings)
+    assert soft.converged
+    assert np.all((hard.p_safe(X[2:]) > 0.99) & (soft.p_safe(X[2:]) > 0.99))

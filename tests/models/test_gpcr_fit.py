@@ -270,3 +270,20 @@ def test_labels_alone_make_the_classifier_that_scikit_learn_has(seed):
     p = model.p_safe(Z)
     assert np.mean((p > 0.5) == (p_rival > 0.5)) > 0.9
     assert np.corrcoef(p, p_rival)[0, 1] > 0.9
+
+
+def test_a_large_offset_of_the_measurements_moves_the_threshold_and_nothing_else():
+    rng = np.random.default_rng(5)
+    X = rng.random((25, 2))
+    g = np.sin(4.0 * X[:, 0]) + X[:, 1]
+    crashed = g > 1.2
+    y = np.where(crashed, np.nan, g + 0.02 * rng.standard_normal(25))
+    plain, lifted = GPCR.fit(X, y, crashed), GPCR.fit(X, y + 1e9, crashed)
+    np.testing.assert_allclose(np.array(lifted.threshold_interval) - 1e9, plain.threshold_interval, atol=0.02)
+
+
+def test_without_a_measured_success_there_is_no_threshold_to_speak_of():
+    X = np.random.default_rng(6).random((5, 2))
+    model = GPCR.fit(X, np.array([1.0, 2.0, np.nan, 1.5, np.nan]), np.ones(5, dtype=bool))
+    assert model.threshold is None
+    assert model.threshold_interval is None

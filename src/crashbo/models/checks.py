@@ -3,7 +3,7 @@
 May import numerics only.
 """
 
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -38,7 +38,12 @@ def values(y: ArrayLike, n: int) -> Array:
 
 def labels(crashed: ArrayLike, n: int) -> Bools:
     """Crash labels: n booleans."""
-    out = np.asarray(crashed)
+    try:
+        out = np.asarray(crashed)
+    except ValueError:
+        _refuse("crashed", "be a list of booleans", "lists of several lengths", "Give one label a trial")
+    if out.dtype == object and all(isinstance(label, bool | np.bool_) for label in out.flat):
+        out = out.astype(bool)
     if out.dtype != np.bool_:
         _refuse("crashed", "hold booleans", f"{out.dtype} values", "Give True for a crash and False for a success")
     if out.shape != (n,):
@@ -53,7 +58,7 @@ def noise(noise_std: ArrayLike, n: int) -> float | Array:
         _refuse("noise_std", f"be a number, or {n} of them", f"shape {out.shape}", "Give one for all or one a trial")
     if not np.all(np.isfinite(out)) or np.any(out < 0.0):
         bad = _first(out, ~(np.isfinite(out) & (out >= 0.0)))
-        _refuse("noise_std", "be finite and not negative", bad, "Give a standard deviation, or None to learn it")
+        _refuse("noise_std", "be finite and not negative", bad, "Give a standard deviation")
     return float(out) if out.ndim == 0 else out
 
 
@@ -79,6 +84,12 @@ def number(name: str, value: ArrayLike, *, least: float = -np.inf) -> float:
     return float(out)
 
 
+def start(value: Any, kind: type[Any]) -> None:
+    """An earlier model of the same kind, or None."""
+    if value is not None and not isinstance(value, kind):
+        _refuse("start", f"be an earlier {kind.__name__}, or None", f"{value!r}"[:60], "None fits from scratch")
+
+
 def threshold(value: ArrayLike | None) -> float | tuple[float, float] | None:
     """A threshold: None (to be learnt), a number (known), or an interval (low, high)."""
     if value is None:
@@ -87,24 +98,30 @@ def threshold(value: ArrayLike | None) -> float | tuple[float, float] | None:
     if out.shape == ():
         return number("threshold", value)
     if out.shape != (2,) or not np.all(np.isfinite(out)) or out[0] >= out[1]:
-        _refuse("threshold", "be None, a number, or a pair (low, high)", f"{value!r}", "None learns it from data")
+        _refuse(
+            "threshold",
+            "be None, a number, or a pair (low, high) with low < high",
+            f"{value!r}",
+            "None learns it from data",
+        )
     return float(out[0]), float(out[1])
 
 
 def _numbers(name: str, value: ArrayLike) -> Array:
     try:
         raw = np.asarray(value)
-        real = raw.dtype.kind in "biufO"
+        real = raw.dtype.kind in "iuf"
         out = np.array(raw, dtype=float) if real else None
     except (TypeError, ValueError):
         out = None
     if out is None:
-        _refuse(name, "hold real numbers", f"{value!r}"[:60], "Give an array of numbers")
+        _refuse(name, "hold real numbers", " ".join(repr(value).split())[:60], "Give an array of numbers")
     return out
 
 
 def _first(out: Array, bad: Bools) -> str:
-    return f"{out[bad].flat[0] if out.ndim else float(out)}"
+    """The first bad value, and where it stands."""
+    return f"{out[bad].flat[0]} in row {int(np.argwhere(bad)[0][0])}" if out.ndim else f"{float(out)}"
 
 
 def _refuse(name: str, rule: str, value: str, remedy: str) -> NoReturn:

@@ -84,6 +84,7 @@ class CrashModel:
         start: "CrashModel | None" = None,
     ) -> "CrashModel":
         """The posterior at the most probable hyperparameters; `noise_std` and `threshold` one a constraint."""
+        checks.start(start, cls)
         data = hybrid_data(X, Y, crashed, blame)
         (G, n), D = data.Y.shape, data.X.shape[1]
         noises = list(noise_std) if noise_std is not None else [None] * G
@@ -115,7 +116,7 @@ class CrashModel:
 
     @property
     def thresholds(self) -> tuple[float | None, ...]:
-        """One a constraint; None while nothing was measured of it."""
+        """One a constraint; None before a success was measured."""
         return tuple(
             h.threshold if self.fitted is None or thresholds.has_meaning(self.fitted.parts[j]) else None
             for j, h in enumerate(self.posterior.hypers)

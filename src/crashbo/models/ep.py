@@ -32,6 +32,10 @@ _PATIENCE = 12  # sweeps without progress before rounding is accepted
 _MEMORY = 6  # past sweeps that Anderson's step combines
 _MAX_SWEEPS = 200
 _LEAST_DAMPING = 0.05
+_MOST_PRECISION = 1e10  # of a site, relative to the prior and the observation
+_LEAST_VARIANCE = 1e-300
+_REACH = 1e3  # of a mean, relative to the measurements and thresholds there are
+_LEAST_SHARE = 1e-10  # of the variance: below it, rounding decides where the cavity lies
 _RIDGE = 1e-10  # relative, of Anderson's least squares
 
 
@@ -83,13 +87,16 @@ def propagate(
 ) -> EPResult:
     """Run EP to its fixed point. Never raises on numerical trouble: `converged` tells."""
     sites = start if start is not None else Sites(np.zeros_like(p), np.zeros_like(p))
+    # Labels that contradict each other at one x drive the sites of a hard step apart without end.
+    y = np.divide(py, p, out=np.zeros_like(p), where=p > 0.0)
+    reach = _REACH * (1.0 + float(np.max(np.abs(y))) + float(np.max(np.abs(steps.thresholds))))
     best: _Sweep | None = None
     history: list[_Sweep] = []
     damping, since_best, sweeps = 1.0, 0, 0
     while sweeps < max_sweeps:
         sweeps += 1
-        sweep = _sweep(K, p, py, steps, sites)
-        if sweep is None:  # the sites are too strong for the prior: go half-way back
+        sweep = _sweep(K, p, py, steps, sites, reach)
+        if sweep is None:  # the sites are too strong for the prior, or run away: go half-way back
             sites = _mix(history[-1].sites, sites, 0.5) if history else Sites(0.0 * p, 0.0 * p)
             history.clear()
             continue
@@ -109,24 +116,34 @@ def propagate(
     return EPResult(best.sites, best.posteriors, best.cavities, best.tilted, best.residual, converged, sweeps)
 
 
-def _sweep(K: tuple[Array, ...], p: Array, py: Array, steps: Steps, sites: Sites) -> _Sweep | None:
+def _sweep(K: tuple[Array, ...], p: Array, py: Array, steps: Steps, sites: Sites, reach: float) -> _Sweep | None:
     try:
         posteriors = tuple(map(linalg.condition, K, p + sites.tau, py + sites.nu))
     except linalg.NotPositiveDefinite:
         return None
-    mu = np.stack([post.mean for post in posteriors])
-    v = np.stack([post.var for post in posteriors])
+    mu = np.array([post.mean for post in posteriors])
+    v = np.array([post.var for post in posteriors])
+    if not np.all(np.abs(mu) < reach):
+        return None
     share = 1.0 - sites.tau * v  # of the variance that the cavity keeps
-    usable = share > 4.0 * np.finfo(float).eps
+    usable = share > _LEAST_SHARE
     share = np.where(usable, share, 1.0)
     v_cav, mu_cav = v / share, (mu - sites.nu * v) / share
+    usable &= np.abs(mu_cav) < reach
+    all_usable = bool(usable.all())
+    if not all_usable:
+        mu_cav, v_cav = np.where(usable, mu_cav, mu), np.where(usable, v_cav, v)
     tilted = steps.tilted(mu_cav, v_cav)
-    tau = (1.0 - tilted.ratio) / (tilted.ratio * v_cav)
-    nu = tilted.slope / tilted.ratio + tau * mu_cav
-    proposal = Sites(np.where(usable, tau, sites.tau), np.where(usable, nu, sites.nu))
+    mu_hat, v_hat = mu_cav + v_cav * tilted.slope, v_cav * tilted.ratio
+    # Labels that contradict each other at one x drive the sites of a hard step to infinity: stop them there.
+    tau = np.minimum((1.0 - tilted.ratio) / np.maximum(v_hat, _LEAST_VARIANCE), _MOST_PRECISION * (1.0 + p))
+    nu = tau * mu_hat + tilted.slope
+    proposal = Sites(tau, nu)
+    if not all_usable:
+        proposal = Sites(np.where(usable, tau, sites.tau), np.where(usable, nu, sites.nu))
     std = np.sqrt(v)
-    gap = np.maximum(np.abs(mu_cav + v_cav * tilted.slope - mu) / std, np.abs(v_cav * tilted.ratio / v - 1.0))
-    residual = float(np.max(gap, where=usable, initial=0.0))
+    gap = np.maximum(np.abs(mu_hat - mu) / std, np.abs(v_hat / v - 1.0))
+    residual = float(gap.max() if all_usable else np.where(usable, gap, 1.0).max())
     return _Sweep(sites, posteriors, (mu_cav, v_cav), tilted, proposal, std, residual)
 
 

@@ -16,11 +16,11 @@ from crashbo.models.parts import Part
 
 Array = NDArray[np.float64]
 
-_EP_TOLERANCE = 1e-2  # within the search: the evidence is stationary in the sites, so it errs by the square
-_FINAL_TOLERANCE = 1e-8  # of the posterior that is returned
+_EP_TOLERANCE = 2e-2  # within the search: the evidence is stationary in the sites, so it errs by the square
+_FINAL_TOLERANCE = 1e-6  # of the posterior that is returned
 _MAX_SWEEPS = 40
 _MAX_EVALUATIONS = 150
-_ENOUGH = 3e-2
+_ENOUGH = 0.1
 
 
 @dataclass(frozen=True)

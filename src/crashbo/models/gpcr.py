@@ -93,6 +93,7 @@ class GPCR:
             prior: None for our own weak priors, "paper" for the paper's, or a Hyperprior.
             start: an earlier fit, to begin from its hyperparameters and sites.
         """
+        checks.start(start, cls)
         data = hybrid_data(X, y, crashed)
         n, D = data.X.shape
         part = make_part(
@@ -113,14 +114,14 @@ class GPCR:
 
     @property
     def threshold(self) -> float | None:
-        """The crash threshold, as given or the most probable one; None while nothing was measured."""
+        """The crash threshold, as given or the most probable one; None before a success was measured."""
         if self.fitted is not None and not thresholds.has_meaning(self.fitted.parts[0]):
             return None
         return self.hyperparameters.threshold
 
     @cached_property
     def threshold_interval(self) -> tuple[float, float] | None:
-        """An interval that holds the threshold with 90 % probability; None while nothing was measured."""
+        """An interval that holds the threshold with 90 % probability; None before a success was measured."""
         if self.fitted is None:
             return self.hyperparameters.threshold, self.hyperparameters.threshold
         return thresholds.interval(self.posterior, self.fitted.parts)

@@ -9,7 +9,7 @@ itself, in the units given (PAPER: "f and g not standardised"), each cut to [0.0
 """
 
 from dataclasses import dataclass, replace
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,8 +33,8 @@ class Density(Protocol):
     def bounds(self) -> tuple[float, float]:
         """Least and largest value."""
 
-    def log(self, x: Array) -> tuple[Array, Array]:
-        """Log density at x, and its derivative."""
+    def log(self, x: Any) -> tuple[Any, Any]:
+        """Log density at x, a number or an array, and its derivative."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class LogNormal:
     def start(self) -> float:
         return self.median
 
-    def log(self, x: Array) -> tuple[Array, Array]:
+    def log(self, x: Any) -> tuple[Any, Any]:
         z = np.log(x / self.median) / self.spread
         return -0.5 * z**2, -z / (self.spread * x)
 
@@ -62,7 +62,7 @@ class Normal:
     bounds: tuple[float, float] = (-10.0, 10.0)
     start: float = 0.0
 
-    def log(self, x: Array) -> tuple[Array, Array]:
+    def log(self, x: Any) -> tuple[Any, Any]:
         return -0.5 * (x / self.std) ** 2, -x / self.std**2
 
 
@@ -78,7 +78,7 @@ class Gumbel:
     def start(self) -> float:
         return self.mode
 
-    def log(self, x: Array) -> tuple[Array, Array]:
+    def log(self, x: Any) -> tuple[Any, Any]:
         u = (x - self.mode) / self.scale
         decay = np.exp(np.minimum(-u, _FAR))
         return -u - decay - np.log(self.scale), (decay - 1.0) / self.scale
@@ -98,7 +98,7 @@ class Gamma:
     def start(self) -> float:
         return self.scale
 
-    def log(self, x: Array) -> tuple[Array, Array]:
+    def log(self, x: Any) -> tuple[Any, Any]:
         x = np.maximum(x, 1e-6 * self.scale)  # rounding of huge measurements may swallow a small excess
         return np.log(x / self.scale**2) - x / self.scale, 1.0 / x - 1.0 / self.scale
 
@@ -118,7 +118,7 @@ class Beta:
     def start(self) -> float:
         return float(np.mean(self.bounds))
 
-    def log(self, x: Array) -> tuple[Array, Array]:
+    def log(self, x: Any) -> tuple[Any, Any]:
         value = (self.a - 1.0) * np.log(x) + (self.b - 1.0) * np.log1p(-x)
         return value, (self.a - 1.0) / x - (self.b - 1.0) / (1.0 - x)
 
@@ -150,13 +150,13 @@ class Hyperprior:
         value, slopes = 0.0, dict.fromkeys(Gradient._fields, 0.0)
         for name in learnt:
             if name != "threshold":
-                log, slope = getattr(self, name).log(np.asarray(getattr(h, name)))
-                value += float(np.sum(log))
+                log, slope = getattr(self, name).log(getattr(h, name))
+                value += float(np.sum(log)) if name == "lengthscales" else float(log)
                 slopes[name] = slope
         if "threshold" in learnt:
             unit = float(np.sqrt(h.outputscale)) if self.relative else 1.0
             e = (h.threshold - reference) / unit
-            log, slope = self.excess.log(np.asarray(e))
+            log, slope = self.excess.log(e)
             value += float(log) - np.log(unit)
             slopes["threshold"] = float(slope) / unit
             if self.relative:  # the unit, and with it the density of c itself, moves with the outputscale

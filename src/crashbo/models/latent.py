@@ -142,7 +142,7 @@ class Posterior:
         """Exact gradient of the log evidence: at EP's fixed point the sites contribute nothing."""
         h, post, (K, slope) = self.hypers[j], self.ep.posteriors[j], self.grams[j]
         scale = np.sqrt(h.outputscale)
-        M = np.outer(post.b, post.b) - post.W()
+        M = np.outer(post.b, post.b) - post.W_lower()  # to be looked at in its lower triangle
         in_noise = 0.0
         seen = self.data.measured[j]
         if seen.any():
@@ -152,7 +152,7 @@ class Posterior:
             in_noise = float(np.sum((gap2 / sigma2 - 1.0) / np.sqrt(sigma2)))
         return Gradient(
             lengthscales=trace_gradient(M * slope, self.data.X, h.lengthscales) / h.lengthscales,
-            outputscale=0.5 * float(np.vdot(M, K)) / h.outputscale,
+            outputscale=0.5 * (float(post.b @ times(K, post.b)) - post.trace_WK(K)) / h.outputscale,
             mean=float(post.b.sum()) / scale,
             noise_std=in_noise / scale,
             threshold=float(self.ep.tilted.in_threshold[j].sum()) / scale,

@@ -9,7 +9,9 @@ linear within `width` of the highest success, where the likelihood is a wall as 
 small, and logarithmic beyond: one step length then fits both.
 """
 
+import math
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +22,7 @@ from crashbo.models.latent import Gradient, Hyperparameters
 Array = NDArray[np.float64]
 
 _LOGS = ("lengthscales", "outputscale", "noise_std", "crash_noise_std")
-_SAME = 1e-9  # measurements that spread by less than this share of their size are all the same
+_SAME = 1e-13  # measurements that spread by less than this share of their size are all the same
 _WIDTH = 0.05  # of the threshold's linear stretch
 
 
@@ -36,6 +38,7 @@ class Part:
     shift: float = 0.0
     scale: float = 1.0
     known_threshold: float | None = None  # as the user gave it
+    success_measured: bool = True  # without one, a learnt threshold has nothing to lie above
     held: tuple[str, ...] = ()  # learnt ones that stay put for now: their prior counts, they do not move
 
     @property
@@ -72,14 +75,17 @@ class Part:
 
     def unpack(self, theta: Array) -> Hyperparameters:
         """Hyperparameters at theta; what is not learnt stays as it started."""
-        values: dict[str, Array | float] = {}
-        ends = np.cumsum([self._size(name) for name in self.free])[:-1]
-        for name, piece in zip(self.free, np.split(theta, ends), strict=True):
-            natural = np.exp(piece) if name in _LOGS else piece
-            if name == "threshold":
-                natural = self.reference + _WIDTH * np.sinh(piece)
-            values[name] = natural if name == "lengthscales" else float(natural[0])
-        return replace(self.start, **values)  # type: ignore[arg-type]
+        values: dict[str, Any] = {}
+        at = 0
+        for name in self.free:
+            if name == "lengthscales":
+                values[name] = np.exp(theta[at : at + self._size(name)])
+            elif name == "threshold":
+                values[name] = self.reference + _WIDTH * math.sinh(theta[at])
+            else:
+                values[name] = math.exp(theta[at]) if name in _LOGS else float(theta[at])
+            at += self._size(name)
+        return replace(self.start, **values)
 
     def chain(self, h: Hyperparameters, gradient: Gradient) -> Array:
         """Gradient in theta from that in natural units."""
@@ -166,7 +172,8 @@ def make_part(
         crash_noise_std=_start(prior.crash_noise_std),
     )
     known = threshold if isinstance(threshold, float) else None
-    return Part(start, prior, tuple(learnt), reference, bounds, shift, scale, known)
+    measured = bool(np.any(seen & (sign > 0.0)))
+    return Part(start, prior, tuple(learnt), reference, bounds, shift, scale, known, measured)
 
 
 def _units(y: Array, threshold: float | tuple[float, float] | None) -> tuple[float, float]:

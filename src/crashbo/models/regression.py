@@ -60,6 +60,7 @@ class GP:
         start: "GP | None" = None,
     ) -> "GP":
         """The posterior at the most probable hyperparameters; arguments as in `GPCR.fit`."""
+        checks.start(start, cls)
         data = measured_data(X, y)
         n, D = data.X.shape
         noise = None if noise_std is None else checks.noise(noise_std, n)

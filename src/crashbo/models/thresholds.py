@@ -34,8 +34,8 @@ _MAX_EVALUATIONS = 6  # a grid point, from its neighbour's optimum
 
 
 def has_meaning(part: Part) -> bool:
-    """Whether the threshold is one in the user's units: labels alone have none."""
-    return "threshold" in part.learnt or part.known_threshold is not None
+    """Whether there is a threshold to speak of: one that is known, or learnt from a measured success."""
+    return part.known_threshold is not None or ("threshold" in part.learnt and part.success_measured)
 
 
 def interval(posterior: Posterior, parts: tuple[Part, ...], j: int = 0) -> tuple[float, float] | None:

@@ -79,9 +79,9 @@ def truncated_moments(mean: ArrayLike, var: ArrayLike, bound: ArrayLike, side: S
     std = np.sqrt(var)
     cut = tail(sign * (bound - mean) / std)
     # From the end that loses no digits: the bound in the far tail, the mean otherwise.
-    from_bound = bound - sign * std * cut.shift
-    from_mean = mean - sign * std * cut.hazard
     beyond = sign * (bound - mean) < 0.0
+    from_bound = bound - sign * std * np.where(beyond, cut.shift, 0.0)
+    from_mean = mean - sign * std * cut.hazard
     return TruncatedMoments(cut.log_mass, np.where(beyond, from_bound, from_mean), var * cut.ratio)
 
 

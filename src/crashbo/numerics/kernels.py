@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from crashbo.numerics.linalg import product, times
+from crashbo.numerics.linalg import product, symmetric_product
 
 Array = NDArray[np.float64]
 
@@ -38,30 +38,39 @@ class Kernel:
         return self.profile(squared_distances(X / lengthscales, Z / lengthscales))[0]
 
     def gram(self, X: Array, lengthscales: Array) -> tuple[Array, Array]:
-        """k(X, X) and the slope dk/dr2 that `trace_gradient` and `input_gradient` need."""
+        """k(X, X) and the slope dk/dr2 that gradients need."""
         U = X / lengthscales
         return self.profile(squared_distances(U, U))
 
 
 def trace_gradient(P: Array, X: Array, lengthscales: Array) -> Array:
-    """Gradient of 1/2 tr(M K) in the log lengthscales, where P = M * k' elementwise and M is symmetric."""
+    """Gradient of 1/2 tr(M K) in the log lengthscales, where P = M * k' elementwise and M is symmetric.
+
+    Only the lower triangle of P is looked at.
+    """
     U = (X - X.mean(axis=0)) / lengthscales
-    spread: Array = times((U**2).T, P.sum(axis=1)) - np.sum(U * product(P, U), axis=0)
+    PU = symmetric_product(P, np.column_stack([U, np.ones(len(U))]))
+    spread: Array = np.sum(U**2 * PU[:, -1:] - U * PU[:, :-1], axis=0)
     return -2.0 * spread
 
 
 def squared_distances(U: Array, V: Array) -> Array:
     """Squared distances between the rows of U and V, exact for rows that (nearly) repeat."""
     center = U.mean(axis=0) if len(U) else 0.0
-    U, V = U - center, V - center
-    uu, vv = np.sum(U * U, axis=1), np.sum(V * V, axis=1)
+    U, V = (U - center,) * 2 if U is V else (U - center, V - center)
+    uu = np.sum(U * U, axis=1)
+    vv = uu if U is V else np.sum(V * V, axis=1)
     r2 = product(U, V.T)
     r2 *= -2.0
     r2 += uu[:, None]
     r2 += vv
-    scale = max(uu.max(initial=0.0), vv.max(initial=0.0))
-    i, j = np.nonzero(r2 <= _NEAR * scale)
-    r2[i, j] = np.sum((U[i] - V[j]) ** 2, axis=1)
+    near = r2 <= _NEAR * max(uu.max(initial=0.0), vv.max(initial=0.0))
+    if U is V:
+        np.fill_diagonal(r2, 0.0)
+        np.fill_diagonal(near, False)
+    if near.any():
+        i, j = np.nonzero(near)
+        r2[i, j] = np.sum((U[i] - V[j]) ** 2, axis=1)
     return r2
 
 

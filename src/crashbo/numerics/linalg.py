@@ -16,15 +16,17 @@ Products go through SciPy's BLAS throughout, like the factorisations: NumPy and 
 each, and on a machine with few cores two pools that spin against each other cost a factor of three.
 """
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg.blas import dgemm, dgemv, dtrmm, dtrmv
+from scipy.linalg.blas import dgemm, dgemv, dsymm, dtrmm, dtrmv
 from scipy.linalg.lapack import dlauum, dpotrf, dtrtri
 
 Array = NDArray[np.float64]
 
+_EPS = float(np.finfo(float).eps)
 # A site with S k(x, x) above this has its moments from B^-1, which loses no digits however small they are.
 _INFORMED = 1e-4
 
@@ -45,20 +47,24 @@ class SitePosterior:
     var: Array
     log_integral: float
 
-    def W(self) -> Array:
-        """(K + S^-1)^-1."""
-        W, _ = dlauum(self.L_inv, lower=1)  # B^-1, its lower triangle
-        W = W + np.tril(W, -1).T
+    def W_lower(self) -> Array:
+        """(K + S^-1)^-1, of which only the lower triangle is to be looked at."""
+        W, _ = dlauum(self.L_inv, lower=1)  # B^-1
         W *= self.root
         W *= self.root[:, None]
         return np.asarray(W if self.R is None else W - product(self.R.T, self.R))
+
+    def trace_WK(self, K: Array) -> float:
+        """tr(W K): that of B^-1 (B - I), less what negative precisions take away."""
+        trace = len(K) - float(np.sum(_column_squares(self.L_inv)))
+        return trace if self.R is None else trace - float(np.vdot(self.R, product(self.R, K)))
 
     def variance(self, k: Array, k_self: float = 1.0) -> Array:
         """Posterior variance at points with covariances k, (n, m), to the data; within (0, k_self]."""
         reduction = _column_squares(self.F_times(k))
         if self.R is not None:
             reduction = reduction - _column_squares(product(self.R, k))
-        clipped: Array = np.clip(k_self - reduction, np.finfo(float).eps * k_self, k_self)
+        clipped: Array = np.clip(k_self - reduction, _EPS * k_self, k_self)
         return clipped
 
     def W_times(self, k: Array) -> Array:
@@ -78,15 +84,14 @@ def condition(K: Array, S: Array, N: Array) -> SitePosterior:
     Raises:
         NotPositiveDefinite: negative precisions are too strong for the prior. Damp the sites.
     """
-    positive = S > 0.0
-    root = np.sqrt(np.where(positive, S, 0.0))
+    root = np.sqrt(np.maximum(S, 0.0))
     B = root[:, None] * K
     B *= root
     np.einsum("ii->i", B)[:] += 1.0  # a view of the diagonal
     L = cholesky(B)
     half_log_det = float(np.sum(np.log(L.diagonal())))
     L_inv = triangular_inverse(L)
-    w = np.divide(N, root, out=np.zeros_like(N), where=positive)  # S^-1/2 N
+    w = np.divide(N, root, out=np.zeros_like(N), where=root > 0.0)  # S^-1/2 N
     a = dtrmv(L_inv, w, lower=1)
     b = root * dtrmv(L_inv, a, lower=1, trans=1)
     informed = S * K.diagonal() > _INFORMED
@@ -99,11 +104,11 @@ def condition(K: Array, S: Array, N: Array) -> SitePosterior:
 def _site_variances(K: Array, S: Array, root: Array, L_inv: Array, informed: NDArray[np.bool_]) -> Array:
     """Diagonal of K - K W K, from B^-1 where the site is informed and from K itself elsewhere."""
     prior = K.diagonal()
-    var = np.divide(1.0 - _column_squares(L_inv), S, out=np.array(prior), where=informed)
-    if not informed.all():
-        var[~informed] -= _column_squares(_scaled_product(L_inv, root, K[:, ~informed]))
-    least = np.finfo(float).eps * np.minimum(prior, np.divide(1.0, S, out=np.ones_like(S), where=informed))
-    return np.minimum(np.maximum(var, least), prior)
+    if informed.all():
+        return np.minimum(np.maximum(1.0 - _column_squares(L_inv), _EPS) / S, prior)
+    var = np.divide(np.maximum(1.0 - _column_squares(L_inv), _EPS), S, out=np.array(prior), where=informed)
+    var[~informed] -= _column_squares(_scaled_product(L_inv, root, K[:, ~informed]))
+    return np.minimum(np.maximum(var, np.where(informed, 0.0, _EPS * prior)), prior)
 
 
 def _add_negative(post: SitePosterior, K: Array, S: Array, N: Array) -> SitePosterior:
@@ -142,14 +147,12 @@ class NotPositiveDefinite(ArithmeticError):
 
 def cholesky(A: Array, *, jitter: bool = True) -> Array:
     """Lower Cholesky factor of a symmetric matrix; its rounding is met by the least jitter that suffices."""
-    scale = float(np.max(A.diagonal(), initial=0.0)) * np.finfo(float).eps
-    if not np.isfinite(scale):
-        raise NotPositiveDefinite("matrix has entries that are not finite")
+    scale = 0.0
     for step in range(8 if jitter else 1):
-        if step:
-            A = A + np.eye(len(A)) * (scale * 10.0**step)
-        L, info = dpotrf(A.T, lower=1, clean=1)  # A.T is Fortran-ordered, which LAPACK takes as it is
-        if info == 0:
+        if step == 1:
+            scale = float(np.max(A.diagonal(), initial=0.0)) * _EPS
+        L, info = dpotrf(A + np.eye(len(A)) * (scale * 10.0**step) if scale else A, lower=1, clean=1)
+        if info == 0 and math.isfinite(L[-1, -1]):
             return np.asarray(L)
     raise NotPositiveDefinite("matrix is not positive definite")
 
@@ -164,6 +167,12 @@ def product(A: Array, B: Array) -> Array:
     """A @ B."""
     (a, ta), (b, tb) = _fortran(A), _fortran(B)
     return np.asarray(dgemm(1.0, a, b, trans_a=ta, trans_b=tb))
+
+
+def symmetric_product(A: Array, B: Array) -> Array:
+    """A @ B for a symmetric A of which only the lower triangle is looked at."""
+    a, upper = _fortran(A)
+    return np.asarray(dsymm(1.0, a, B, lower=1 - upper))
 
 
 def times(A: Array, x: Array) -> Array:
