@@ -20,7 +20,7 @@ _EP_TOLERANCE = 2e-2  # within the search: the evidence is stationary in the sit
 _FINAL_TOLERANCE = 1e-6  # of the posterior that is returned
 _MAX_SWEEPS = 40
 _MAX_EVALUATIONS = 150
-_ENOUGH = 0.1
+_ENOUGH = 0.05
 
 
 @dataclass(frozen=True)
