@@ -9,7 +9,7 @@ A risk turns the situation of a study into a floor under P(safe); within it the 
 - once points that are all but safe promise less than the noise, crashes buy nothing near the best point, and
   the floor rises further;
 - but a study may sit in one of several safe regions. So where a point below the floor promises a multiple of
-  what any point above it does, a leap is allowed. Every leap that crashes doubles the wait for the next.
+  what any point above it does, a leap is allowed. Every leap that crashes lengthens the wait for the next.
 """
 
 from dataclasses import dataclass, replace
@@ -86,7 +86,7 @@ class Adaptive:
     worth: float = 2.0  # times the gain above the floor that a leap must promise
     distrust: float = 1.0  # of P(safe), for every crash more than it predicted lately
     patience: float = 2.0  # trials between leaps
-    backoff: float = 1.7  # by which every leap that crashes lengthens the wait
+    backoff: float = 1.3  # by which every leap that crashes lengthens the wait
 
     trials = None
 
