@@ -8,6 +8,8 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from crashbo.models.latent import Hyperparameters
+
 Array = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
@@ -60,6 +62,28 @@ def noise(noise_std: ArrayLike, n: int) -> float | Array:
         bad = _first(out, ~(np.isfinite(out) & (out >= 0.0)))
         _refuse("noise_std", "be finite and not negative", bad, "Give a standard deviation")
     return float(out) if out.ndim == 0 else out
+
+
+def hyperparameters(
+    n: int,
+    dimension: int,
+    *,
+    lengthscales: ArrayLike,
+    outputscale: float,
+    noise_std: ArrayLike,
+    threshold: float = 0.0,
+    crash_noise_std: float = 0.0,
+    mean: float = 0.0,
+) -> Hyperparameters:
+    """Hyperparameters of one latent function with n trials, as a user gives them."""
+    return Hyperparameters(
+        lengthscales=positive("lengthscales", lengthscales, size=dimension),
+        outputscale=float(positive("outputscale", outputscale)),
+        mean=number("mean", mean),
+        noise_std=noise(noise_std, n),
+        threshold=number("threshold", threshold),
+        crash_noise_std=number("crash_noise_std", crash_noise_std, least=0.0),
+    )
 
 
 def positive(name: str, value: ArrayLike, *, size: int | None = None) -> Array:

@@ -20,7 +20,7 @@ from scipy.special import log_ndtr
 from crashbo.models import checks, latent, thresholds
 from crashbo.models.fit import Fit, carry_over, fit
 from crashbo.models.hyperpriors import Prior, resolve
-from crashbo.models.latent import HybridData, Hyperparameters, Posterior
+from crashbo.models.latent import HybridData, Posterior
 from crashbo.models.parts import make_part
 
 Array = NDArray[np.float64]
@@ -54,20 +54,9 @@ class CrashModel:
             parts: for every constraint the keyword arguments of `GPCR.condition`.
         """
         data = hybrid_data(X, Y, crashed, blame)
-        n, D = data.X.shape
         if len(parts) != len(data.Y):
             raise ValueError(f"parts must have one entry a column of Y; got {len(parts)}. Y has {len(data.Y)} columns.")
-        hypers = tuple(
-            Hyperparameters(
-                lengthscales=checks.positive("lengthscales", part["lengthscales"], size=D),
-                outputscale=float(checks.positive("outputscale", part["outputscale"])),
-                mean=checks.number("mean", part.get("mean", 0.0)),
-                noise_std=checks.noise(part["noise_std"], n),
-                threshold=checks.number("threshold", part["threshold"]),
-                crash_noise_std=checks.number("crash_noise_std", part.get("crash_noise_std", 0.0), least=0.0),
-            )
-            for part in parts
-        )
+        hypers = tuple(checks.hyperparameters(*data.X.shape, **part) for part in parts)
         return cls(latent.condition(data, hypers))
 
     @classmethod

@@ -59,14 +59,14 @@ class GPCR:
             mean: prior mean of g.
         """
         data = hybrid_data(X, y, crashed)
-        n, D = data.X.shape
-        hypers = Hyperparameters(
-            lengthscales=checks.positive("lengthscales", lengthscales, size=D),
-            outputscale=float(checks.positive("outputscale", outputscale)),
-            mean=checks.number("mean", mean),
-            noise_std=checks.noise(noise_std, n),
-            threshold=checks.number("threshold", threshold),
-            crash_noise_std=checks.number("crash_noise_std", crash_noise_std, least=0.0),
+        hypers = checks.hyperparameters(
+            *data.X.shape,
+            lengthscales=lengthscales,
+            outputscale=outputscale,
+            noise_std=noise_std,
+            threshold=threshold,
+            crash_noise_std=crash_noise_std,
+            mean=mean,
         )
         return cls(latent.condition(data, (hypers,)))
 

@@ -40,12 +40,8 @@ class GP:
     ) -> "GP":
         """The exact posterior at given hyperparameters; arguments as in `GPCR.condition`."""
         data = measured_data(X, y)
-        n, D = data.X.shape
-        hypers = Hyperparameters(
-            lengthscales=checks.positive("lengthscales", lengthscales, size=D),
-            outputscale=float(checks.positive("outputscale", outputscale)),
-            mean=checks.number("mean", mean),
-            noise_std=checks.noise(noise_std, n),
+        hypers = checks.hyperparameters(
+            *data.X.shape, lengthscales=lengthscales, outputscale=outputscale, noise_std=noise_std, mean=mean
         )
         return cls(latent.condition(data, (hypers,)))
 
