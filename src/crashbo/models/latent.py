@@ -70,6 +70,11 @@ class HybridData:
         """Where there is a measurement, (G, n)."""
         return ~np.isnan(self.Y)
 
+    @cached_property
+    def filled(self) -> Array:
+        """Measurements with zeros where there is none, (G, n)."""
+        return np.nan_to_num(self.Y)
+
     @property
     def kind(self) -> tuple[bool, ...]:
         """Which latent functions have any measurement."""
@@ -184,7 +189,7 @@ def condition(
     scale, mean = _scales(hypers)
     seen = data.measured
     noise2 = np.stack([_noise_std(h, seen.shape[1]) for h in hypers]) ** 2
-    y = np.where(seen, (np.nan_to_num(data.Y) - mean) / scale, 0.0)
+    y = np.where(seen, (data.filled - mean) / scale, 0.0)
     p = np.where(seen, 1.0 / noise2, 0.0)
     steps = Steps(
         data.sign,

@@ -4,9 +4,9 @@ May import numerics only.
 
 The density of c is exp(log Z_EP) times the priors, with all other hyperparameters re-optimised along c, on
 a grid in the fit's own coordinate t (see `parts`), which resolves both the wall at the highest success and
-the long tail above it. Holding the others makes the interval much too short. A profile is not an integral, so it is still a little
-short; the nominal level makes up for that, and was set on data drawn from the model, by the generator of
-`benchmarks/coverage.py`, which measures the outcome.
+the long tail above it. Holding the others makes the interval much too short. A profile is not an integral,
+so it is still a little short; the nominal level makes up for that, and was set on data drawn from the model,
+by the generator of `benchmarks/coverage.py`, which measures the outcome.
 """
 
 from collections.abc import Callable
