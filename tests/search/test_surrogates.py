@@ -172,7 +172,7 @@ def test_p_safe_falls_across_the_boundary_and_the_threshold_is_found():
     assert p[0] > 0.95
     assert p[1] > 0.9
     assert p[2] < 0.1
-    low, high = models.threshold_intervals[0]
+    low, high = models.crash_model.threshold_intervals[0]
     assert low <= 1.3 <= high
     assert models.crash.hypers[0].threshold == pytest.approx(1.3, abs=0.1)
 

@@ -19,9 +19,9 @@ from scipy.special import log_ndtr
 
 from crashbo.models import checks, latent, thresholds
 from crashbo.models.fit import Fit, carry_over, fit
-from crashbo.models.hyperpriors import Prior, resolve
+from crashbo.models.hyperpriors import Hyperprior, Prior, resolve
 from crashbo.models.latent import HybridData, Posterior
-from crashbo.models.parts import make_part
+from crashbo.models.parts import Part, make_part
 
 Array = NDArray[np.float64]
 Blame = Sequence[Sequence[int] | None] | None
@@ -78,17 +78,11 @@ class CrashModel:
         (G, n), D = data.Y.shape, data.X.shape[1]
         noises = list(noise_std) if noise_std is not None else [None] * G
         limits = list(threshold) if threshold is not None else [None] * G
-        chosen = resolve(prior, D)
-        parts = tuple(
-            make_part(
-                data.Y[j],
-                data.sign[j],
-                chosen,
-                dimension=D,
-                noise_std=None if noises[j] is None else checks.noise(noises[j], n),  # type: ignore[arg-type]
-                threshold=checks.threshold(limits[j]),
-            )
-            for j in range(G)
+        parts = make_parts(
+            data,
+            resolve(prior, D),
+            noise_std=[None if std is None else checks.noise(std, n) for std in noises],
+            thresholds=[checks.threshold(limit) for limit in limits],
         )
         fitted = fit(data, parts, start=None if start is None else carry_over(start.posterior, data))
         return cls(fitted.posterior, fitted)
@@ -154,6 +148,20 @@ class CrashModel:
         c, s = np.array([h.threshold for h in hypers]), np.array([h.crash_noise_std for h in hypers])
         z: Array = (c - mean) / np.sqrt(var + s**2)
         return z
+
+
+def make_parts(
+    data: HybridData,
+    prior: Hyperprior,
+    *,
+    noise_std: Sequence[float | Array | None],
+    thresholds: Sequence[float | tuple[float, float] | None],
+) -> tuple[Part, ...]:
+    """What a fit learns of each constraint, with noise and threshold where they are given."""
+    return tuple(
+        make_part(y, sign, prior, dimension=data.X.shape[1], noise_std=std, threshold=limit)
+        for y, sign, std, limit in zip(data.Y, data.sign, noise_std, thresholds, strict=True)
+    )
 
 
 def hybrid_data(X: ArrayLike, Y: ArrayLike, crashed: ArrayLike, blame: Blame = None) -> HybridData:

@@ -46,10 +46,9 @@ class Screen:
 
 @dataclass(frozen=True)
 class Found:
-    """The best point, its score and its P(safe)."""
+    """The best point and its P(safe)."""
 
     x: Array
-    score: float
     log_gamma: float
 
 
@@ -86,7 +85,7 @@ def best(space: Space, screened: Screen, utility: Utility, gamma: LogGamma, scor
     if new.any():
         values = np.where(new, values, -np.inf)
     i = int(np.argmax(values))
-    return Found(X[i], float(values[i]), float(log_gamma[i]))
+    return Found(X[i], float(log_gamma[i]))
 
 
 def _is_taken(X: Array, taken: Array) -> NDArray[np.bool_]:

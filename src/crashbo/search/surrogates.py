@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crashbo.models import latent, thresholds
-from crashbo.models.crash import Blame, CrashModel, hybrid_data
+from crashbo.models.crash import Blame, CrashModel, hybrid_data, make_parts
 from crashbo.models.ep import Sites
 from crashbo.models.fit import Fit, fit
 from crashbo.models.hyperpriors import Hyperprior
@@ -115,11 +115,6 @@ class Surrogates:
         """Rows of the cost's data that were measured: pending ones come after them."""
         return int(np.sum(~self.crash.data.joint & np.all(self.crash.data.sign >= 0.0, axis=0)))
 
-    @cached_property
-    def threshold_intervals(self) -> tuple[tuple[float, float] | None, ...]:
-        """The 90 % interval of every threshold, in the model's own orientation."""
-        return self.crash_model.threshold_intervals
-
     @property
     def cost_noise_std(self) -> float:
         """The cost's noise, given or learnt."""
@@ -142,17 +137,7 @@ def fit_surrogates(
     crash_data = hybrid_data(seen.X, seen.Y, seen.crashed, seen.blame)
     crash_start = _aligned(memory, seen.numbers) if memory is not None else None
     D = seen.X.shape[1]
-    crash_parts = tuple(
-        make_part(
-            crash_data.Y[j],
-            crash_data.sign[j],
-            crash_prior,
-            dimension=D,
-            noise_std=seen.noise_std[j],
-            threshold=seen.thresholds[j],
-        )
-        for j in range(len(crash_data.Y))
-    )
+    crash_parts = make_parts(crash_data, crash_prior, noise_std=seen.noise_std, thresholds=seen.thresholds)
     if learn or crash_start is None or crash_start.measured != crash_data.kind:
         fitted = fit(crash_data, crash_parts, start=crash_start, tolerance=_EP_TOLERANCE, enough=_ENOUGH)
         crash_model, converged = CrashModel(fitted.posterior, fitted), fitted.converged
