@@ -1,0 +1,200 @@
+"""CrashSampler: what Optuna asks of a sampler, answered by crashbo's Optimizer from what the storage holds.
+
+May import optimizer and below, and Optuna.
+"""
+
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from optuna import Study
+from optuna.distributions import BaseDistribution
+from optuna.samplers import BaseSampler
+from optuna.trial import FrozenTrial, TrialState
+
+from crashbo.integrations.optuna import stored
+from crashbo.integrations.optuna.rebuild import Lot, Proposal, Scene
+from crashbo.integrations.optuna.settings import Names, Noise, OnFail, Settings, declared
+from crashbo.integrations.optuna.spaces import Axes, common, company
+from crashbo.optimizer.records import Crash, Trial, Void
+from crashbo.search.risk import Risk
+
+_ROUNDS = 5  # of proposing again, when another worker has just proposed the same
+_PAUSE = 0.1  # seconds, at most, that the elder of two such trials waits for the younger to give way
+
+
+class CrashSampler(BaseSampler):
+    """An Optuna sampler that learns from crashes.
+
+    It keeps nothing that matters: every proposal is made from the storage alone. What it remembers (the last fit of
+    the models) only makes the next one faster. What is not given here is looked up in what `declare` stored.
+
+    Args:
+        constraints: the measured reasons for a crash: names, Constraint or Unmeasured. None takes what was measured.
+        seed: of the proposals; None takes one from the study, the same for all its workers.
+        risk: None (ours), "paper", Budget or MinSafe.
+        noise: standard deviation of the cost where known, or a mapping with "cost" and constraints.
+        strategy: how the next trial is chosen; see `crashbo.strategies.names()`.
+        on_fail: what a FAIL counts as that is not known to be a crash: "void" (the default) or "crash".
+        lease: seconds after which a running trial is taken for dead and becomes void; None waits for ever.
+        space: a crashbo space or Optuna distributions, where they are known beforehand: the first trial is then
+            proposed as a whole.
+    """
+
+    def __init__(
+        self,
+        constraints: Names | None = None,
+        *,
+        seed: int | None = None,
+        risk: Risk | str | None = None,
+        noise: Noise | None = None,
+        strategy: str | None = None,
+        on_fail: OnFail | None = None,
+        lease: float | None = None,
+        space: Any = None,
+    ) -> None:
+        self._given = Settings.of(
+            space=space,
+            constraints=constraints,
+            risk=risk,
+            noise=noise,
+            strategy=strategy,
+            on_fail=on_fail,
+            lease=lease,
+        )
+        self._seed = seed
+        self._memories: dict[Any, Any] = {}  # a cache: the models' last fit, by study and space
+
+    def settings(self, study: Study) -> Settings:
+        """What holds for a study: what was given here, then what was declared there."""
+        return self._given.over(declared(study))
+
+    def infer_relative_search_space(self, study: Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
+        """The space as given or declared, or the parameters that the study's trials share, failed ones included."""
+        self._raise_error_if_multi_objective(study)
+        space = self.settings(study).space
+        if space is not None:
+            return {name: d for name, d in space.items() if not d.single()}
+        return common([t for t in study.get_trials(deepcopy=False) if t.number != trial.number])
+
+    def sample_relative(
+        self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
+    ) -> dict[str, Any]:
+        """The next point of the shared parameters."""
+        self._raise_error_if_multi_objective(study)
+        axes = Axes(search_space)
+        if not len(axes):
+            return {}
+        enqueued = trial.system_attrs.get("fixed_params", {})
+        return self._propose(study, trial, axes, {name: v for name, v in enqueued.items() if name in axes})
+
+    def sample_independent(
+        self, study: Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
+    ) -> Any:
+        """A parameter that not all trials have: chosen by the trials that have it, given the parameters so far.
+
+        With it, its usual companions are chosen, and kept for the moment when they are asked for.
+        """
+        self._raise_error_if_multi_objective(study)
+        kept = (trial.system_attrs.get(stored.PROPOSAL) or {}).get("params", {})
+        if param_name in kept and _holds(param_distribution, kept[param_name]):
+            return kept[param_name]
+        known = {name: d for name, d in trial.distributions.items() if not d.single()}
+        others = [t for t in study.get_trials(deepcopy=False) if t.number != trial.number]
+        usual = company(others, [*known, param_name])
+        together = usual if usual else {}  # no trial was ever like this one: the parameter stands alone
+        distributions = {**together, **(known if usual else {}), param_name: param_distribution}
+        fixed = {name: trial.params[name] for name in known if name in distributions}
+        enqueued = trial.system_attrs.get("fixed_params", {})
+        fixed |= {
+            name: value
+            for name, value in enqueued.items()
+            if name in together and name not in fixed and _holds(together[name], value)
+        }
+        return self._propose(study, trial, Axes(distributions), fixed)[param_name]
+
+    def before_trial(self, study: Study, trial: FrozenTrial) -> None:
+        """Begin the trial's lease."""
+        lease = self.settings(study).lease
+        if lease is not None:
+            study._storage.set_trial_system_attr(trial._trial_id, stored.LEASE, time.time() + lease)
+
+    def after_trial(
+        self, study: Study, trial: FrozenTrial, state: TrialState, values: Sequence[float] | None
+    ) -> None:
+        """Keep why a trial failed, just before Optuna stores that it did."""
+        if state != TrialState.FAIL or stored.STATE in trial.user_attrs:
+            return
+        why = _exception_of_the_trial()
+        if why is _TOLD:
+            stored.mark(study, trial, Trial(trial.number, {}, "crash"))
+        elif isinstance(why, Crash):
+            told = Trial(trial.number, {}, "crash", measured=why.measured, reason=why.reason, blame=why.blame)
+            stored.mark(study, trial, told)
+        elif isinstance(why, Void):
+            stored.mark(study, trial, Trial(trial.number, {}, "void", reason=why.reason))
+        else:
+            stored.mark_error(study, trial, "the objective gave no cost" if why is None else repr(why))
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_memories": {}}
+
+    def _propose(self, study: Study, trial: FrozenTrial, axes: Axes, fixed: Mapping[str, Any]) -> dict[str, Any]:
+        """A point that no other worker is trying, written where the others see it.
+
+        Two workers that ask at once do not see each other's proposal. So each writes its own first and looks again
+        afterwards: of two that have chosen nearly the same, at least the later writer sees both, and chooses anew.
+        """
+        settings = self.settings(study)
+        scene = Scene.of(study, axes, settings, without=trial.number)
+        key = (study.study_name, tuple(axes.names), tuple(c.name for c in scene.constraints))
+        for turn in range(_ROUNDS):
+            lot = Lot(self._seed, study, trial.number, turn)
+            proposal, memory = scene.ask(fixed, lot, self._memories.get(key))
+            if memory is not None:
+                self._memories[key] = memory
+            self._publish(study, trial, proposal)
+            now = Scene.of(study, axes, settings, without=trial.number)
+            rivals = now.rivals(proposal, scene)
+            if rivals and trial.number < min(rivals):
+                time.sleep(_PAUSE * float(lot.rng().random()))
+                now = Scene.of(study, axes, settings, without=trial.number)
+                rivals = now.rivals(proposal, scene)
+            if not rivals:
+                break
+            scene = now
+        return proposal.params
+
+    def _publish(self, study: Study, trial: FrozenTrial, proposal: Proposal) -> None:
+        storage = study._storage
+        words = {"params": proposal.params, "origin": proposal.origin, "admissible": proposal.admissible}
+        storage.set_trial_system_attr(trial._trial_id, stored.PROPOSAL, {**words, "p_safe": proposal.p_safe})
+        if proposal.p_safe is not None:
+            storage.set_trial_user_attr(trial._trial_id, stored.P_SAFE, proposal.p_safe)
+
+
+def _holds(distribution: BaseDistribution, value: Any) -> bool:
+    try:
+        return distribution._contains(distribution.to_internal_repr(value))
+    except (ValueError, TypeError):
+        return False
+
+
+_TOLD = object()
+
+
+def _exception_of_the_trial() -> Any:
+    """What the objective raised: an exception, None if it only gave no number, _TOLD if `Study.tell` was called.
+
+    Optuna tells a sampler that a trial failed, but not why: the exception is a local variable of the function that
+    ran the objective and now, two calls further, tells the result. Hence this look at the callers.
+    """
+    frame = sys._getframe(1)
+    while frame is not None and frame.f_code.co_name != "_tell_with_warning":
+        frame = frame.f_back  # type: ignore[assignment]
+    caller = None if frame is None else frame.f_back
+    if caller is None or caller.f_code.co_name != "_run_trial":
+        return _TOLD
+    return caller.f_locals.get("func_err")
