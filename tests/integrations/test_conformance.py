@@ -4,14 +4,14 @@ import pytest
 
 pytest.importorskip("optuna", reason="the Optuna door needs optuna (pip install 'crashbo[optuna]')")
 
-import optuna  # noqa: E402
-from optuna.testing.pytest_samplers import (  # noqa: E402
+import optuna
+from optuna.testing.pytest_samplers import (
     BasicSamplerTestCase,
     RelativeSamplerTestCase,
     SingleOnlySamplerTestCase,
 )
 
-from crashbo.integrations.optuna import CrashSampler  # noqa: E402
+from crashbo.integrations.optuna import CrashSampler
 
 optuna.logging.set_verbosity(optuna.logging.ERROR)
 

@@ -4,7 +4,7 @@ May import optimizer and below, and Optuna.
 """
 
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,7 +17,7 @@ from crashbo.integrations.optuna.settings import Settings
 from crashbo.integrations.optuna.spaces import Axes
 from crashbo.optimizer import saving
 from crashbo.optimizer.optimizer import Direction, Optimizer
-from crashbo.optimizer.records import AnyConstraint, Constraint, Trial
+from crashbo.optimizer.records import AnyConstraint, Trial
 from crashbo.search.design import Design
 from crashbo.search.risk import risk_of
 
@@ -42,26 +42,24 @@ class Lot:
     Nothing of it is state: whichever process asks, the same trial draws the same numbers.
     """
 
-    seed: int | None
-    study: Study
+    seed: int
     number: int
     turn: int = 0
 
     def rng(self, *more: int) -> np.random.Generator:
         """The numbers of this trial."""
-        return np.random.default_rng([self._root, self.number, self.turn, *more])
+        return np.random.default_rng([self.seed, self.number, self.turn, *more])
 
     def shared_rng(self, *more: int) -> np.random.Generator:
         """Numbers that are the same for all trials of the study."""
-        return np.random.default_rng([self._root, *more])
+        return np.random.default_rng([self.seed, *more])
 
-    @property
-    def _root(self) -> int:
-        if self.seed is not None:
-            return self.seed
-        first = self.study.get_trials(deepcopy=False)[:1]
-        born = first[0].datetime_start if first else None
-        return zlib.crc32(f"{self.study.study_name} {born}".encode())
+
+def seed_of(study: Study) -> int:
+    """A seed that all workers of a study agree upon, and that differs from study to study."""
+    first = study.get_trials(deepcopy=False)[:1]
+    born = first[0].datetime_start if first else None
+    return zlib.crc32(f"{study.study_name} {born}".encode())
 
 
 @dataclass(frozen=True)
@@ -78,9 +76,7 @@ class Scene:
     @staticmethod
     def of(study: Study, axes: Axes, settings: Settings, *, without: int | None = None) -> "Scene":
         """What a study's storage holds now."""
-        names = [c.name for c in settings.constraints or () if isinstance(c, Constraint)]
-        read = stored.records(study, on_fail=settings.on_fail, lease=settings.lease, names=names)
-        read = [t for t in read if t.number != without]
+        read = [t for t in stored.read(study, settings) if t.number != without]
         placed = [t for t in read if t.state != "void" and axes.place(t.params)]
         here = {t.number for t in placed}
         return Scene(
@@ -111,17 +107,18 @@ class Scene:
         p_safe = None if trial.p_safe is None else float(trial.p_safe)
         return Proposal(params, trial.origin, p_safe, bool(trial.admissible)), optimizer.state()["memory"]
 
-    def rivals(self, proposal: Proposal, before: "Scene") -> list[int]:
-        """Numbers of the trials that others began meanwhile at nearly the same point.
+    def rivals(self, proposal: Proposal, under_way: Sequence[Trial]) -> list[int]:
+        """Numbers of those trials under way that others placed near the proposal after this scene was looked at.
 
         A point that repeats a told trial is meant to: a spent budget repeats what is proven.
         """
         x = self._at(self.axes.inward(proposal.params))
         if any(t.state != "pending" and np.abs(self._at(t.params) - x).max() < _SAME for t in self.trials):
             return []
-        known = {t.number: t.params for t in before.trials}
-        news = [t for t in self.trials if t.state == "pending" and known.get(t.number) != t.params]
-        return [t.number for t in news if np.abs(self._at(t.params) - x).max() < _NEAR]
+        known = {t.number: t.params for t in self.trials}
+        placed = {t.number: self.axes.inward(t.params) for t in under_way if self.axes.place(t.params)}
+        news = {number: params for number, params in placed.items() if known.get(number) != params}
+        return [number for number, params in news.items() if np.abs(self._at(params) - x).max() < _NEAR]
 
     def _at(self, params: Mapping[str, Any]) -> Any:
         return self.axes.space.encode(params)

@@ -5,17 +5,17 @@ May import optimizer and below, and Optuna.
 
 import sys
 import time
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
 from optuna import Study
 from optuna.distributions import BaseDistribution
 from optuna.samplers import BaseSampler
 from optuna.trial import FrozenTrial, TrialState
 
 from crashbo.integrations.optuna import stored
-from crashbo.integrations.optuna.rebuild import Lot, Proposal, Scene
+from crashbo.integrations.optuna.rebuild import Lot, Proposal, Scene, seed_of
 from crashbo.integrations.optuna.settings import Names, Noise, OnFail, Settings, declared
 from crashbo.integrations.optuna.spaces import Axes, common, company
 from crashbo.optimizer.records import Crash, Trial, Void
@@ -87,8 +87,7 @@ class CrashSampler(BaseSampler):
         axes = Axes(search_space)
         if not len(axes):
             return {}
-        enqueued = trial.system_attrs.get("fixed_params", {})
-        return self._propose(study, trial, axes, {name: v for name, v in enqueued.items() if name in axes})
+        return self._propose(study, trial, axes, _enqueued(trial, search_space))
 
     def sample_independent(
         self, study: Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
@@ -104,15 +103,11 @@ class CrashSampler(BaseSampler):
         known = {name: d for name, d in trial.distributions.items() if not d.single()}
         others = [t for t in study.get_trials(deepcopy=False) if t.number != trial.number]
         usual = company(others, [*known, param_name])
-        together = usual if usual else {}  # no trial was ever like this one: the parameter stands alone
-        distributions = {**together, **(known if usual else {}), param_name: param_distribution}
-        fixed = {name: trial.params[name] for name in known if name in distributions}
-        enqueued = trial.system_attrs.get("fixed_params", {})
-        fixed |= {
-            name: value
-            for name, value in enqueued.items()
-            if name in together and name not in fixed and _holds(together[name], value)
-        }
+        if not usual:  # no trial was ever like this one: the parameter stands alone
+            known = {}
+        distributions = {**usual, **known, param_name: param_distribution}
+        fixed = _enqueued(trial, usual) | {name: trial.params[name] for name in known}
+        fixed.pop(param_name, None)
         return self._propose(study, trial, Axes(distributions), fixed)[param_name]
 
     def before_trial(self, study: Study, trial: FrozenTrial) -> None:
@@ -121,11 +116,9 @@ class CrashSampler(BaseSampler):
         if lease is not None:
             study._storage.set_trial_system_attr(trial._trial_id, stored.LEASE, time.time() + lease)
 
-    def after_trial(
-        self, study: Study, trial: FrozenTrial, state: TrialState, values: Sequence[float] | None
-    ) -> None:
+    def after_trial(self, study: Study, trial: FrozenTrial, state: TrialState, values: Sequence[float] | None) -> None:
         """Keep why a trial failed, just before Optuna stores that it did."""
-        if state != TrialState.FAIL or stored.STATE in trial.user_attrs:
+        if state != TrialState.FAIL or trial.user_attrs.get(stored.STATE) in ("crash", "void"):
             return
         why = _exception_of_the_trial()
         if why is _TOLD:
@@ -148,31 +141,46 @@ class CrashSampler(BaseSampler):
         afterwards: of two that have chosen nearly the same, at least the later writer sees both, and chooses anew.
         """
         settings = self.settings(study)
-        scene = Scene.of(study, axes, settings, without=trial.number)
-        key = (study.study_name, tuple(axes.names), tuple(c.name for c in scene.constraints))
+        seed = seed_of(study) if self._seed is None else self._seed
         for turn in range(_ROUNDS):
-            lot = Lot(self._seed, study, trial.number, turn)
+            scene = Scene.of(study, axes, settings, without=trial.number)
+            lot = Lot(seed, trial.number, turn)
+            key = (id(study._storage), study.study_name, tuple(axes.names), tuple(c.name for c in scene.constraints))
             proposal, memory = scene.ask(fixed, lot, self._memories.get(key))
-            if memory is not None:
-                self._memories[key] = memory
+            self._memories[key] = memory
             self._publish(study, trial, proposal)
-            now = Scene.of(study, axes, settings, without=trial.number)
-            rivals = now.rivals(proposal, scene)
+            rivals = self._rivals(study, trial, scene, proposal)
             if rivals and trial.number < min(rivals):
                 time.sleep(_PAUSE * float(lot.rng().random()))
-                now = Scene.of(study, axes, settings, without=trial.number)
-                rivals = now.rivals(proposal, scene)
+                rivals = self._rivals(study, trial, scene, proposal)
             if not rivals:
                 break
-            scene = now
         return proposal.params
+
+    def _rivals(self, study: Study, trial: FrozenTrial, scene: Scene, proposal: Proposal) -> list[int]:
+        under_way = [t for t in stored.pending(study, scene.settings) if t.number != trial.number]
+        return scene.rivals(proposal, under_way)
 
     def _publish(self, study: Study, trial: FrozenTrial, proposal: Proposal) -> None:
         storage = study._storage
-        words = {"params": proposal.params, "origin": proposal.origin, "admissible": proposal.admissible}
+        words: dict[str, Any] = {
+            "params": proposal.params,
+            "origin": proposal.origin,
+            "admissible": proposal.admissible,
+        }
         storage.set_trial_system_attr(trial._trial_id, stored.PROPOSAL, {**words, "p_safe": proposal.p_safe})
         if proposal.p_safe is not None:
             storage.set_trial_user_attr(trial._trial_id, stored.P_SAFE, proposal.p_safe)
+
+
+def _enqueued(trial: FrozenTrial, distributions: Mapping[str, BaseDistribution]) -> dict[str, Any]:
+    """The parameters that `enqueue_trial` fixed for this trial, as far as they lie within the distributions."""
+    fixed = trial.system_attrs.get("fixed_params", {})
+    return {
+        name: fixed[name]
+        for name, d in distributions.items()
+        if name in fixed and not d.single() and _holds(d, fixed[name])
+    }
 
 
 def _holds(distribution: BaseDistribution, value: Any) -> bool:
@@ -197,4 +205,11 @@ def _exception_of_the_trial() -> Any:
     caller = None if frame is None else frame.f_back
     if caller is None or caller.f_code.co_name != "_run_trial":
         return _TOLD
+    if "func_err" not in caller.f_locals:
+        warnings.warn(
+            "this version of Optuna does not show why a trial failed, so that a raised Crash cannot be told from a bug. "
+            'Pass on_fail="crash", or tell crashes by crashbo.integrations.optuna.tell.',
+            RuntimeWarning,
+            stacklevel=2,
+        )
     return caller.f_locals.get("func_err")

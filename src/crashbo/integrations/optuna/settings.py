@@ -76,7 +76,7 @@ class Settings:
 
     def to_json(self) -> str:
         """As text for the storage."""
-        out = {
+        out: dict[str, Any] = {
             "space": self.space and {name: distribution_to_json(d) for name, d in self.space.items()},
             "constraints": None if self.constraints is None else saving.constraints_out(self.constraints),
             "risk": None if self.risk is None else saving.risk_out(self.risk),

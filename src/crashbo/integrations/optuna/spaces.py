@@ -21,8 +21,10 @@ _WHOLE = (TrialState.COMPLETE, TrialState.PRUNED)
 
 @dataclass(frozen=True)
 class Axis:
-    """One distribution and the parameter that stands for it: a stepped range by the count of its steps, a
-    categorical by the index of its choice."""
+    """One distribution and the parameter that stands for it.
+
+    A stepped range is the count of its steps, a categorical the index of its choice.
+    """
 
     distribution: BaseDistribution
 

@@ -13,7 +13,7 @@ import optuna
 from optuna import Study
 from optuna.trial import FrozenTrial, TrialState
 
-from crashbo.integrations.optuna.settings import OnFail, declared
+from crashbo.integrations.optuna.settings import OnFail, Settings, declared
 from crashbo.optimizer.optimizer import Optimizer
 from crashbo.optimizer.records import Constraint, Crash, State, Trial, is_number
 
@@ -120,17 +120,24 @@ def records(
         lease: seconds after which a running trial is void, unless it holds a lease of its own.
         names: of constraints; a user attribute of such a name is taken for its measurement, too.
     """
-    settings, attrs = declared(study), study.user_attrs
-    on_fail, lease = on_fail or settings.on_fail, lease or settings.lease
-    if names is None:
-        names = [c.name for c in settings.constraints or () if isinstance(c, Constraint)]
-    reader = _Reader(on_fail == "crash", lease, time.time(), tuple(names))
-    read = [reader(t) for t in study.get_trials(deepcopy=False)]
-    for key, said in attrs.items():
-        if key.startswith(CORRECTED) and int(key.removeprefix(CORRECTED)) < len(read):
+    said = Settings.of(on_fail=on_fail, lease=lease, constraints=names)
+    return read(study, said.over(declared(study)))
+
+
+def read(study: Study, settings: Settings) -> list[Trial]:
+    """Every trial, as these settings have it."""
+    found = list(map(_reader(settings), study.get_trials(deepcopy=False)))
+    for key, said in study.user_attrs.items():
+        if key.startswith(CORRECTED) and int(key.removeprefix(CORRECTED)) < len(found):
             number = int(key.removeprefix(CORRECTED))
-            read[number] = _corrected(read[number], said)
-    return read
+            found[number] = _corrected(found[number], said)
+    return found
+
+
+def pending(study: Study, settings: Settings) -> list[Trial]:
+    """The trials under way, read without the others."""
+    under_way = study.get_trials(deepcopy=False, states=(TrialState.RUNNING, TrialState.WAITING))
+    return [t for t in map(_reader(settings), under_way) if t.state == "pending"]
 
 
 def record(study: Study, number: int) -> Trial:
@@ -196,6 +203,11 @@ class _Reader:
         if trial.state == TrialState.RUNNING and _expired(trial, self.lease, self.now):
             return "void", EXPIRED
         return "pending", ""
+
+
+def _reader(settings: Settings) -> _Reader:
+    names = [c.name for c in settings.constraints or () if isinstance(c, Constraint)]
+    return _Reader(settings.on_fail == "crash", settings.lease, time.time(), tuple(names))
 
 
 def _params(trial: FrozenTrial, proposal: Mapping[str, Any]) -> dict[str, Any]:
