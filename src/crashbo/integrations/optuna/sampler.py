@@ -65,7 +65,9 @@ class CrashSampler(BaseSampler):
             lease=lease,
         )
         self._seed = seed
-        self._memories: dict[Any, Any] = {}  # a cache: the models' last fit, by study and space
+        # Two caches, which may be lost: the models' last fit, by study and space, and what was declared, for a trial.
+        self._memories: dict[Any, Any] = {}
+        self._settings: tuple[int, Settings] | None = None
 
     def settings(self, study: Study) -> Settings:
         """What holds for a study: what was given here, then what was declared there."""
@@ -74,7 +76,7 @@ class CrashSampler(BaseSampler):
     def infer_relative_search_space(self, study: Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
         """The space as given or declared, or the parameters that the study's trials share, failed ones included."""
         self._raise_error_if_multi_objective(study)
-        space = self.settings(study).space
+        space = self._settings_during(study, trial).space
         if space is not None:
             return {name: d for name, d in space.items() if not d.single()}
         return common([t for t in study.get_trials(deepcopy=False) if t.number != trial.number])
@@ -112,7 +114,8 @@ class CrashSampler(BaseSampler):
 
     def before_trial(self, study: Study, trial: FrozenTrial) -> None:
         """Begin the trial's lease."""
-        lease = self.settings(study).lease
+        self._settings = None
+        lease = self._settings_during(study, trial).lease
         if lease is not None:
             study._storage.set_trial_system_attr(trial._trial_id, stored.LEASE, time.time() + lease)
 
@@ -132,7 +135,14 @@ class CrashSampler(BaseSampler):
             stored.mark_error(study, trial, "the objective gave no cost" if why is None else repr(why))
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_memories": {}}
+        return {**self.__dict__, "_memories": {}, "_settings": None}
+
+    def _settings_during(self, study: Study, trial: FrozenTrial) -> Settings:
+        """The settings, read once a trial."""
+        cached = self._settings
+        if cached is None or cached[0] != trial._trial_id:
+            cached = self._settings = trial._trial_id, self.settings(study)
+        return cached[1]
 
     def _propose(self, study: Study, trial: FrozenTrial, axes: Axes, fixed: Mapping[str, Any]) -> dict[str, Any]:
         """A point that no other worker is trying, written where the others see it.
@@ -140,7 +150,7 @@ class CrashSampler(BaseSampler):
         Two workers that ask at once do not see each other's proposal. So each writes its own first and looks again
         afterwards: of two that have chosen nearly the same, at least the later writer sees both, and chooses anew.
         """
-        settings = self.settings(study)
+        settings = self._settings_during(study, trial)
         seed = seed_of(study) if self._seed is None else self._seed
         for turn in range(_ROUNDS):
             scene = Scene.of(study, axes, settings, without=trial.number)
@@ -207,7 +217,7 @@ def _exception_of_the_trial() -> Any:
         return _TOLD
     if "func_err" not in caller.f_locals:
         warnings.warn(
-            "this version of Optuna does not show why a trial failed, so that a raised Crash cannot be told from a bug. "
+            "this version of Optuna hides why a trial failed: a raised Crash cannot be told from a bug. "
             'Pass on_fail="crash", or tell crashes by crashbo.integrations.optuna.tell.',
             RuntimeWarning,
             stacklevel=2,
