@@ -7,7 +7,6 @@ the workers' time that was spent in the sampler. Needs optuna, psycopg and pixel
 import argparse
 import itertools
 import json
-import os
 import random
 import subprocess
 import sys
@@ -35,39 +34,42 @@ class Report:
     """What a fleet left behind."""
 
     trials: list[crashbo.Trial]
+    leases: dict[int, float]  # when each trial's lease ends
     log: list[dict[str, Any]]
     kills: int
     seconds: float
 
     @property
     def told_twice(self) -> int:
-        """Trials that more than one worker began or ended."""
+        """Trials that more than one worker began or told."""
         events = [(line["number"], line["event"]) for line in self.log if line["event"] != "timed"]
         return len(events) - len(set(events))
 
     @property
     def lost(self) -> list[int]:
-        """Trials that a worker began or ended and of which the storage says otherwise, and numbers that are missing."""
+        """Trials of which the storage says otherwise than the worker that ran them, and numbers that are missing."""
         read = {t.number: t for t in self.trials}
-        ended = {line["number"]: line for line in self.log if line["event"] == "ended"}
         lost = {line["number"] for line in self.log if line["event"] == "began"} - set(read)
-        for number, line in ended.items():
-            told = read.get(number)
-            if told is None or (told.state, told.cost) != (line["state"], line.get("cost")):
-                lost.add(number)
+        for line in self.log:
+            told = read.get(line["number"])
+            if line["event"] == "told" and (told is None or (told.state, told.cost) != (line["state"], line["cost"])):
+                lost.add(line["number"])
         return sorted(lost | (set(range(len(read))) - set(read)))
 
     @property
     def closest(self) -> float:
-        """The least distance, in the largest coordinate of the unit cube, of two trials that ran at the same time."""
-        space = crashbo.problems.get(PROBLEM).space
+        """The least distance, in the largest coordinate of the unit cube, of two trials that ran at the same time.
+
+        A trial whose worker was killed counts as running until its lease ends.
+        """
+        space = crashbo.Optimizer(crashbo.problems.get(PROBLEM).space).space
         began = {line["number"]: line for line in self.log if line["event"] == "began"}
-        ended = {line["number"]: line["time"] for line in self.log if line["event"] == "ended"}
-        at = {n: crashbo.Optimizer(space).space.encode(line["params"]) for n, line in began.items()}
+        ended = self.leases | {line["number"]: line["time"] for line in self.log if line["event"] == "told"}
+        at = {n: space.encode(line["params"]) for n, line in began.items()}
         gaps = [
             float(np.abs(at[i] - at[j]).max())
             for i, j in itertools.combinations(sorted(at), 2)
-            if began[j]["time"] < ended.get(i, np.inf) and began[i]["time"] < ended.get(j, np.inf)
+            if began[j]["time"] < ended[i] and began[i]["time"] < ended[j]
         ]
         return min(gaps, default=np.inf)
 
@@ -103,7 +105,7 @@ def run(url: str, *, workers: int, trials: int, seconds: float, kills: int, leas
         try:
             while any(process.poll() is None for process in crew):
                 time.sleep(0.05)
-                told = sum(line["event"] == "ended" for line in _lines(log))
+                told = sum(line["event"] == "told" for line in _lines(log))
                 if killed < kills and told > (killed + 1) * trials / (kills + 1):
                     i = rng.randrange(workers)
                     crew[i].kill()
@@ -117,7 +119,8 @@ def run(url: str, *, workers: int, trials: int, seconds: float, kills: int, leas
                 process.wait()
         if failed:
             raise RuntimeError(f"a worker ended with {failed}")
-        return Report(records(study), _lines(log), killed, time.monotonic() - began)
+        leases = {t.number: t.system_attrs["crashbo:lease"] for t in study.trials}
+        return Report(records(study), leases, _lines(log), killed, time.monotonic() - began)
 
 
 def work(url: str, log: Path, trials: int, seconds: float) -> None:
@@ -129,25 +132,24 @@ def work(url: str, log: Path, trials: int, seconds: float) -> None:
 
     def objective(trial: optuna.Trial) -> float:
         params = {name: trial.suggest_float(name, p.low, p.high) for name, p in problem.space.items()}
-        words = {"number": trial.number, "worker": os.getpid()}
-        _write(log, {**words, "event": "began", "time": time.time(), "params": params})
+        _write(log, {"event": "began", "number": trial.number, "time": time.time(), "params": params})
         time.sleep(seconds)
-        try:
-            outcome = problem.evaluate(params, rng=np.random.default_rng(trial.number))
-        except crashbo.Crash:
-            _write(log, {**words, "event": "ended", "time": time.time(), "state": "crash"})
-            raise
+        outcome = problem.evaluate(params, rng=np.random.default_rng(trial.number))
         measure(trial, **outcome.measured)
-        _write(log, {**words, "event": "ended", "time": time.time(), "state": "success", "cost": outcome.cost})
         return outcome.cost
+
+    def told(study: optuna.Study, trial: optuna.trial.FrozenTrial) -> None:
+        state = "success" if trial.state == optuna.trial.TrialState.COMPLETE else "crash"
+        words = {"event": "told", "number": trial.number, "time": time.time()}
+        _write(log, {**words, "state": state, "cost": trial.values[0] if trial.values else None})
 
     while sum(t.state in ("success", "crash") for t in records(study)) < trials:
         clock.reset()
         began = time.perf_counter()
-        study.optimize(objective, n_trials=1, catch=(crashbo.Crash,))
+        study.optimize(objective, n_trials=1, catch=(crashbo.Crash,), callbacks=[told])
         total = time.perf_counter() - began
         times = {"model": clock.model, "storage": clock.sampler - clock.model, "total": total}
-        _write(log, {"event": "timed", "number": None, "worker": os.getpid(), **times})
+        _write(log, {"event": "timed", "number": None, **times})
 
 
 class _Clock:

@@ -1,10 +1,6 @@
 """Optuna's own test classes for samplers."""
 
 import pytest
-
-pytest.importorskip("optuna", reason="the Optuna door needs optuna (pip install 'crashbo[optuna]')")
-
-import optuna
 from optuna.testing.pytest_samplers import (
     BasicSamplerTestCase,
     RelativeSamplerTestCase,
@@ -12,8 +8,6 @@ from optuna.testing.pytest_samplers import (
 )
 
 from crashbo.integrations.optuna import CrashSampler
-
-optuna.logging.set_verbosity(optuna.logging.ERROR)
 
 
 class TestCrashSampler(BasicSamplerTestCase, RelativeSamplerTestCase, SingleOnlySamplerTestCase):

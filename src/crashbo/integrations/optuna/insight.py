@@ -14,8 +14,9 @@ from optuna import Study
 
 from crashbo.integrations.optuna.rebuild import Scene
 from crashbo.integrations.optuna.sampler import CrashSampler
-from crashbo.integrations.optuna.settings import Names, Noise, OnFail
+from crashbo.integrations.optuna.settings import Names, Noise, OnFail, Settings
 from crashbo.integrations.optuna.spaces import Axes, common, company
+from crashbo.integrations.optuna.stored import Reading
 from crashbo.optimizer.optimizer import Optimizer, Recommendation, Threshold
 from crashbo.optimizer.records import AnyConstraint, Trial
 
@@ -96,17 +97,17 @@ def insight(
     What is not given is taken from the study's sampler if that is a CrashSampler, then from what was declared. Where
     not all trials have the same parameters, it covers those that they share, or else those of the latest trial.
     """
-    asked = CrashSampler(constraints, noise=noise, on_fail=on_fail, lease=lease)
-    settings = asked.settings(study)
+    reading = Reading.of(study)
+    settings = Settings.of(constraints=constraints, noise=noise, on_fail=on_fail, lease=lease)
     if isinstance(study.sampler, CrashSampler):
-        settings = asked._given.over(study.sampler.settings(study))
-    trials = study.get_trials(deepcopy=False)
-    space = dict(settings.space or common(trials) or company(trials, ()))
+        settings = settings.over(study.sampler.given)
+    settings = settings.over(reading.declared)
+    space = dict(settings.space or common(reading.trials) or company(reading.trials, ()))
     axes = Axes(space)
     if not len(axes):
         raise ValueError("study must have a trial with a parameter to look at; it has none. Run one first.")
-    single = {name: d for name, d in space.items() if d.single()}
-    return Insight(Scene.of(study, axes, settings), {name: _only(d) for name, d in single.items()})
+    single = {name: _only(d) for name, d in space.items() if d.single()}
+    return Insight(Scene.of(reading, axes, settings, study.direction), single)
 
 
 def _only(distribution: Any) -> Any:

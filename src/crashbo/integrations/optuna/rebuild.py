@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 from optuna import Study
 from optuna.study import StudyDirection
+from optuna.trial import FrozenTrial
 
-from crashbo.integrations.optuna import stored
 from crashbo.integrations.optuna.settings import Settings
 from crashbo.integrations.optuna.spaces import Axes
+from crashbo.integrations.optuna.stored import Reading
 from crashbo.optimizer import saving
 from crashbo.optimizer.optimizer import Direction, Optimizer
 from crashbo.optimizer.records import AnyConstraint, Trial
@@ -55,10 +56,9 @@ class Lot:
         return np.random.default_rng([self.seed, *more])
 
 
-def seed_of(study: Study) -> int:
+def seed_of(study: Study, trials: Sequence[FrozenTrial]) -> int:
     """A seed that all workers of a study agree upon, and that differs from study to study."""
-    first = study.get_trials(deepcopy=False)[:1]
-    born = first[0].datetime_start if first else None
+    born = trials[0].datetime_start if trials else None
     return zlib.crc32(f"{study.study_name} {born}".encode())
 
 
@@ -71,21 +71,22 @@ class Scene:
     constraints: tuple[AnyConstraint, ...]
     direction: Direction
     trials: tuple[Trial, ...]  # in the space's params
-    voids: tuple[int, ...]  # numbers of those that were void, or have no place here
+    voids: tuple[int, ...]  # their numbers
 
     @staticmethod
-    def of(study: Study, axes: Axes, settings: Settings, *, without: int | None = None) -> "Scene":
-        """What a study's storage holds now."""
-        read = [t for t in stored.read(study, settings) if t.number != without]
+    def of(
+        reading: Reading, axes: Axes, settings: Settings, direction: StudyDirection, *, without: int | None = None
+    ) -> "Scene":
+        """What was read from a storage, as far as it has a place among the axes."""
+        read = [t for t in reading.records(settings) if t.number != without]
         placed = [t for t in read if t.state != "void" and axes.place(t.params)]
-        here = {t.number for t in placed}
         return Scene(
             axes,
             settings,
             settings.constraints_for([t for t in read if t.state in ("success", "crash")]),
-            "maximize" if study.direction == StudyDirection.MAXIMIZE else "minimize",
+            "maximize" if direction == StudyDirection.MAXIMIZE else "minimize",
             tuple(replace(t, params=axes.inward(t.params)) for t in placed),
-            tuple(t.number for t in read if t.number not in here),
+            tuple(t.number for t in read if t.state == "void"),
         )
 
     def optimizer(self, fixed: Mapping[str, Any] | None = None, state: Mapping[str, Any] | None = None) -> Optimizer:

@@ -7,6 +7,7 @@ import sys
 import time
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from optuna import Study
@@ -18,11 +19,13 @@ from crashbo.integrations.optuna import stored
 from crashbo.integrations.optuna.rebuild import Lot, Proposal, Scene, seed_of
 from crashbo.integrations.optuna.settings import Names, Noise, OnFail, Settings, declared
 from crashbo.integrations.optuna.spaces import Axes, common, company
+from crashbo.integrations.optuna.stored import Reading
 from crashbo.optimizer.records import Crash, Trial, Void
 from crashbo.search.risk import Risk
 
 _ROUNDS = 5  # of proposing again, when another worker has just proposed the same
-_PAUSE = 0.1  # seconds, at most, that the elder of two such trials waits for the younger to give way
+_PATIENCE = 1.0  # seconds that the elder of two such trials waits for the younger to give way
+_LOOK_AGAIN = 0.05
 
 
 class CrashSampler(BaseSampler):
@@ -55,7 +58,7 @@ class CrashSampler(BaseSampler):
         lease: float | None = None,
         space: Any = None,
     ) -> None:
-        self._given = Settings.of(
+        self.given = Settings.of(
             space=space,
             constraints=constraints,
             risk=risk,
@@ -65,21 +68,23 @@ class CrashSampler(BaseSampler):
             lease=lease,
         )
         self._seed = seed
-        # Two caches, which may be lost: the models' last fit, by study and space, and what was declared, for a trial.
+        # Two caches, which may be lost: the models' last fit, by study and space, and what was just read for a trial.
         self._memories: dict[Any, Any] = {}
-        self._settings: tuple[int, Settings] | None = None
+        self._latest: tuple[tuple[int, int], Reading] | None = None
 
     def settings(self, study: Study) -> Settings:
         """What holds for a study: what was given here, then what was declared there."""
-        return self._given.over(declared(study))
+        return self.given.over(declared(study))
 
     def infer_relative_search_space(self, study: Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
         """The space as given or declared, or the parameters that the study's trials share, failed ones included."""
         self._raise_error_if_multi_objective(study)
-        space = self._settings_during(study, trial).space
-        if space is not None:
-            return {name: d for name, d in space.items() if not d.single()}
-        return common([t for t in study.get_trials(deepcopy=False) if t.number != trial.number])
+        reading = Reading.of(study)
+        self._latest = _key(study, trial), reading
+        space = self.given.over(reading.declared).space
+        if space is None:
+            space = common([t for t in reading.trials if t.number != trial.number])
+        return {name: d for name, d in space.items() if not d.single()}
 
     def sample_relative(
         self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
@@ -89,7 +94,9 @@ class CrashSampler(BaseSampler):
         axes = Axes(search_space)
         if not len(axes):
             return {}
-        return self._propose(study, trial, axes, _enqueued(trial, search_space))
+        latest, self._latest = self._latest, None
+        reading = latest[1] if latest is not None and latest[0] == _key(study, trial) else Reading.of(study)
+        return self._propose(study, trial, axes, _enqueued(trial, search_space), reading)
 
     def sample_independent(
         self, study: Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
@@ -103,19 +110,18 @@ class CrashSampler(BaseSampler):
         if param_name in kept and _holds(param_distribution, kept[param_name]):
             return kept[param_name]
         known = {name: d for name, d in trial.distributions.items() if not d.single()}
-        others = [t for t in study.get_trials(deepcopy=False) if t.number != trial.number]
-        usual = company(others, [*known, param_name])
+        reading = Reading.of(study)
+        usual = company((t for t in reading.trials if t.number != trial.number), [*known, param_name])
         if not usual:  # no trial was ever like this one: the parameter stands alone
             known = {}
         distributions = {**usual, **known, param_name: param_distribution}
         fixed = _enqueued(trial, usual) | {name: trial.params[name] for name in known}
         fixed.pop(param_name, None)
-        return self._propose(study, trial, Axes(distributions), fixed)[param_name]
+        return self._propose(study, trial, Axes(distributions), fixed, reading)[param_name]
 
     def before_trial(self, study: Study, trial: FrozenTrial) -> None:
         """Begin the trial's lease."""
-        self._settings = None
-        lease = self._settings_during(study, trial).lease
+        lease = self.settings(study).lease
         if lease is not None:
             study._storage.set_trial_system_attr(trial._trial_id, stored.LEASE, time.time() + lease)
 
@@ -135,37 +141,42 @@ class CrashSampler(BaseSampler):
             stored.mark_error(study, trial, "the objective gave no cost" if why is None else repr(why))
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_memories": {}, "_settings": None}
+        return {**self.__dict__, "_memories": {}, "_latest": None}
 
-    def _settings_during(self, study: Study, trial: FrozenTrial) -> Settings:
-        """The settings, read once a trial."""
-        cached = self._settings
-        if cached is None or cached[0] != trial._trial_id:
-            cached = self._settings = trial._trial_id, self.settings(study)
-        return cached[1]
-
-    def _propose(self, study: Study, trial: FrozenTrial, axes: Axes, fixed: Mapping[str, Any]) -> dict[str, Any]:
+    def _propose(
+        self, study: Study, trial: FrozenTrial, axes: Axes, fixed: Mapping[str, Any], reading: Reading
+    ) -> dict[str, Any]:
         """A point that no other worker is trying, written where the others see it.
 
         Two workers that ask at once do not see each other's proposal. So each writes its own first and looks again
         afterwards: of two that have chosen nearly the same, at least the later writer sees both, and chooses anew.
         """
-        settings = self._settings_during(study, trial)
-        seed = seed_of(study) if self._seed is None else self._seed
+        settings = self.given.over(reading.declared)
+        seed = seed_of(study, reading.trials) if self._seed is None else self._seed
         for turn in range(_ROUNDS):
-            scene = Scene.of(study, axes, settings, without=trial.number)
+            scene = Scene.of(reading, axes, settings, study.direction, without=trial.number)
             lot = Lot(seed, trial.number, turn)
             key = (id(study._storage), study.study_name, tuple(axes.names), tuple(c.name for c in scene.constraints))
             proposal, memory = scene.ask(fixed, lot, self._memories.get(key))
             self._memories[key] = memory
             self._publish(study, trial, proposal)
-            rivals = self._rivals(study, trial, scene, proposal)
-            if rivals and trial.number < min(rivals):
-                time.sleep(_PAUSE * float(lot.rng().random()))
-                rivals = self._rivals(study, trial, scene, proposal)
-            if not rivals:
+            if not self._contested(study, trial, scene, proposal):
                 break
+            reading = Reading.of(study)
+        else:  # whatever it is, the others shall see it
+            self._publish(study, trial, proposal)
         return proposal.params
+
+    def _contested(self, study: Study, trial: FrozenTrial, scene: Scene, proposal: Proposal) -> bool:
+        """Whether to choose anew because of another trial that was placed here meanwhile. The younger gives way."""
+        waited = 0.0
+        while rivals := self._rivals(study, trial, scene, proposal):
+            if trial.number > min(rivals) or waited >= _PATIENCE:
+                study._storage.set_trial_system_attr(trial._trial_id, stored.PROPOSAL, None)
+                return True
+            time.sleep(_LOOK_AGAIN)
+            waited += _LOOK_AGAIN
+        return False
 
     def _rivals(self, study: Study, trial: FrozenTrial, scene: Scene, proposal: Proposal) -> list[int]:
         under_way = [t for t in stored.pending(study, scene.settings) if t.number != trial.number]
@@ -173,14 +184,13 @@ class CrashSampler(BaseSampler):
 
     def _publish(self, study: Study, trial: FrozenTrial, proposal: Proposal) -> None:
         storage = study._storage
-        words: dict[str, Any] = {
-            "params": proposal.params,
-            "origin": proposal.origin,
-            "admissible": proposal.admissible,
-        }
-        storage.set_trial_system_attr(trial._trial_id, stored.PROPOSAL, {**words, "p_safe": proposal.p_safe})
+        storage.set_trial_system_attr(trial._trial_id, stored.PROPOSAL, asdict(proposal))
         if proposal.p_safe is not None:
             storage.set_trial_user_attr(trial._trial_id, stored.P_SAFE, proposal.p_safe)
+
+
+def _key(study: Study, trial: FrozenTrial) -> tuple[int, int]:
+    return id(study._storage), trial._trial_id
 
 
 def _enqueued(trial: FrozenTrial, distributions: Mapping[str, BaseDistribution]) -> dict[str, Any]:

@@ -136,8 +136,12 @@ def declare(
 
 def declared(study: Study) -> Settings:
     """What was declared in a study's storage."""
-    text = study.user_attrs.get(SETTINGS)
-    return Settings() if text is None else Settings.from_json(text)
+    return declared_in(study.user_attrs)
+
+
+def declared_in(attrs: Mapping[str, Any]) -> Settings:
+    """What was declared, in a study's user attributes."""
+    return Settings() if SETTINGS not in attrs else Settings.from_json(attrs[SETTINGS])
 
 
 def _distributions(space: Any) -> dict[str, BaseDistribution] | None:

@@ -143,7 +143,7 @@ def _distribution(p: Parameter) -> BaseDistribution:
 
 def _shared(found: Sequence[Distributions]) -> dict[str, BaseDistribution]:
     first, *others = reversed(found)
-    shared = {name: d for name, d in first.items() if not d.single()}
+    shared = dict(first)
     for other in others:
         if other is first:
             continue

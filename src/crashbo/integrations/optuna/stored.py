@@ -6,14 +6,16 @@ May import optimizer and below, and Optuna. The package's docstring says what is
 import math
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 from typing import Any
 
 import optuna
 from optuna import Study
 from optuna.trial import FrozenTrial, TrialState
 
-from crashbo.integrations.optuna.settings import OnFail, Settings, declared
+from crashbo.integrations.optuna.settings import OnFail, Settings, declared, declared_in
 from crashbo.optimizer.optimizer import Optimizer
 from crashbo.optimizer.records import Constraint, Crash, State, Trial, is_number
 
@@ -120,18 +122,36 @@ def records(
         lease: seconds after which a running trial is void, unless it holds a lease of its own.
         names: of constraints; a user attribute of such a name is taken for its measurement, too.
     """
+    reading = Reading.of(study)
     said = Settings.of(on_fail=on_fail, lease=lease, constraints=names)
-    return read(study, said.over(declared(study)))
+    return reading.records(said.over(reading.declared))
 
 
-def read(study: Study, settings: Settings) -> list[Trial]:
-    """Every trial, as these settings have it."""
-    found = list(map(_reader(settings), study.get_trials(deepcopy=False)))
-    for key, said in study.user_attrs.items():
-        if key.startswith(CORRECTED) and int(key.removeprefix(CORRECTED)) < len(found):
-            number = int(key.removeprefix(CORRECTED))
-            found[number] = _corrected(found[number], said)
-    return found
+@dataclass(frozen=True)
+class Reading:
+    """What a study's storage holds at one moment."""
+
+    trials: Sequence[FrozenTrial]
+    attrs: Mapping[str, Any]
+
+    @staticmethod
+    def of(study: Study) -> "Reading":
+        """What it holds now."""
+        return Reading(study.get_trials(deepcopy=False), study.user_attrs)
+
+    @cached_property
+    def declared(self) -> Settings:
+        """What was declared for all workers."""
+        return declared_in(self.attrs)
+
+    def records(self, settings: Settings) -> list[Trial]:
+        """Every trial, as these settings have it."""
+        found = list(map(_reader(settings), self.trials))
+        for key, said in self.attrs.items():
+            if key.startswith(CORRECTED) and int(key.removeprefix(CORRECTED)) < len(found):
+                number = int(key.removeprefix(CORRECTED))
+                found[number] = _corrected(found[number], said)
+        return found
 
 
 def pending(study: Study, settings: Settings) -> list[Trial]:
