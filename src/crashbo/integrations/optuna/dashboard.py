@@ -207,7 +207,12 @@ def draw_safe_map(safe: SafeMap) -> go.Figure:
         figure.update_yaxes(range=[-0.05, 1.05])
     else:
         figure = _figure(title, *safe.names)
-        scale = {"zmin": 0.0, "zmax": 1.0, "colorscale": "Blues", "colorbar": {"title": "P(safe)"}}
+        scale = {
+            "zmin": 0.0,
+            "zmax": 1.0,
+            "colorscale": [[0, "white"], [1, _MODEL]],
+            "colorbar": {"title": {"text": "P(safe)"}},
+        }
         x, y = map(_all_shown, safe.values)
         figure.add_heatmap(x=x, y=y, z=safe.p_safe.tolist(), **scale)
         figure.update_yaxes(type="log" if safe.log[1] else None)
@@ -241,8 +246,9 @@ def draw_calibration(known: Calibration) -> go.Figure:
 
 
 def _figure(title: str, x: str, y: str) -> go.Figure:
-    layout = go.Layout(title=title, xaxis={"title": x}, yaxis={"title": y}, template="none", showlegend=True)
-    return go.Figure(layout=layout)
+    legend = {"orientation": "h", "y": 1.0, "yanchor": "bottom", "x": 1.0, "xanchor": "right"}
+    axes = {"xaxis": {"title": {"text": x}}, "yaxis": {"title": {"text": y}}}
+    return go.Figure(layout=go.Layout(title={"text": title}, legend=legend, template="none", showlegend=True, **axes))
 
 
 def _grid(seen: Insight, name: str) -> list[Any]:
