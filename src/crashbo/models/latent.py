@@ -151,7 +151,7 @@ class Posterior:
         in_noise = 0.0
         seen = self.data.measured[j]
         if seen.any():
-            sigma2 = (_noise_std(h, len(seen)) ** 2)[seen]
+            sigma2 = (relative_noise_std(h, len(seen)) ** 2)[seen]
             y = (self.data.Y[j, seen] - h.mean) / scale
             gap2 = (y - post.mean[seen]) ** 2 + post.var[seen]
             in_noise = float(np.sum((gap2 / sigma2 - 1.0) / np.sqrt(sigma2)))
@@ -188,7 +188,7 @@ def condition(
     """Posterior and evidence by EP. `start` are sites in the units of the measurements."""
     scale, mean = _scales(hypers)
     seen = data.measured
-    noise2 = np.stack([_noise_std(h, seen.shape[1]) for h in hypers]) ** 2
+    noise2 = np.stack([relative_noise_std(h, seen.shape[1]) for h in hypers]) ** 2
     y = np.where(seen, (data.filled - mean) / scale, 0.0)
     p = np.where(seen, 1.0 / noise2, 0.0)
     steps = Steps(
@@ -228,7 +228,7 @@ def _scales(hypers: tuple[Hyperparameters, ...]) -> tuple[Array, Array]:
     return scale, np.array([h.mean for h in hypers])[:, None]
 
 
-def _noise_std(h: Hyperparameters, n: int) -> Array:
+def relative_noise_std(h: Hyperparameters, n: int) -> Array:
     """Noise of every trial in units of sqrt(outputscale)."""
     relative: Array = np.broadcast_to(h.noise_std, n) / np.sqrt(h.outputscale)
     return np.maximum(relative, _LEAST_NOISE)
