@@ -160,9 +160,13 @@ class Posterior:
             outputscale=0.5 * (float(post.b @ times(K, post.b)) - post.trace_WK(K)) / h.outputscale,
             mean=float(post.b.sum()) / scale,
             noise_std=in_noise / scale,
-            threshold=float(self.ep.tilted.in_threshold[j].sum()) / scale,
+            threshold=self.in_threshold(j),
             crash_noise_std=float(self.ep.tilted.in_crash_noise[j].sum()) / scale,
         )
+
+    def in_threshold(self, j: int) -> float:
+        """Derivative of the log evidence in the threshold of latent function j."""
+        return float(self.ep.tilted.in_threshold[j].sum()) / float(np.sqrt(self.hypers[j].outputscale))
 
     def warm(self) -> Warm:
         """What another fit may begin from."""

@@ -92,7 +92,7 @@ class Part:
         """Gradient in theta from that in natural units."""
         pieces = []
         for name in self.free:
-            rate = getattr(h, name) if name in _LOGS else self._rate(name, h)
+            rate = getattr(h, name) if name in _LOGS else self.rate(name, h)
             pieces.append(np.atleast_1d(getattr(gradient, name) * rate))
         return np.concatenate(pieces)
 
@@ -106,7 +106,7 @@ class Part:
             size = self._size(name)
             if name in self.free:
                 rows += range(at, at + size)
-                rates += [1.0 if name in _LOGS else self._rate(name, h) / unit] * size
+                rates += [1.0 if name in _LOGS else self.rate(name, h) / unit] * size
             at += size
         total: Array = information[np.ix_(rows, rows)] * np.outer(rates, rates) + _PRIOR_INFORMATION * np.eye(len(rows))
         return np.asarray(np.linalg.inv(total))
@@ -137,7 +137,7 @@ class Part:
         """Not a zero where a logarithm is learnt, one noise a trial, or lengthscales of another space."""
         return np.size(value) == self._size(name) and (name not in _LOGS or bool(np.all(np.asarray(value) > 0.0)))
 
-    def _rate(self, name: str, h: Hyperparameters) -> float:
+    def rate(self, name: str, h: Hyperparameters) -> float:
         """Derivative of the mean or the threshold in its coordinate."""
         return math.hypot(_WIDTH, h.threshold - self.reference) if name == "threshold" else 1.0
 
