@@ -24,8 +24,7 @@ Array = NDArray[np.float64]
 
 _NOMINAL = 0.94  # covers 90 % in practice
 _DROP = 5.0  # nats below the highest density at which the grid ends
-_STEP = 0.9  # of the grid in t
-_STEP_HELD = 1.2
+_STEP = 0.75  # of the grid in t
 _FINER = 16  # points of the integral to one of the grid
 _MAX_STEPS = 40
 _DROP_HELD = 3.0
@@ -76,7 +75,7 @@ def _profile(posterior: Posterior, parts: tuple[Part, ...], j: int) -> tuple[Arr
         found = fit(posterior.data, others, start=warm, max_evaluations=_MAX_EVALUATIONS, tolerance=_EP_TOLERANCE)
         return found.log_posterior, found.posterior
 
-    return _along(at, posterior, part, j, _DROP, _STEP)
+    return _along(at, posterior, part, j, _DROP)
 
 
 def _conditional(posterior: Posterior, part: Part, j: int) -> tuple[Array, Array]:
@@ -94,7 +93,7 @@ def _conditional(posterior: Posterior, part: Part, j: int) -> tuple[Array, Array
         )
         return found.log_evidence + part.log_prior(part.inside(moved))[0], found
 
-    return _along(at, posterior, part, j, _DROP_HELD, _STEP_HELD)
+    return _along(at, posterior, part, j, _DROP_HELD)
 
 
 def _along(
@@ -103,7 +102,6 @@ def _along(
     part: Part,
     j: int,
     drop: float,
-    step: float,
 ) -> tuple[Array, Array]:
     """Walk both ways from the most probable threshold until the density has dropped by so many nats."""
     line = replace(part, start=part.inside(posterior.hypers[j]), held=tuple(set(part.learnt) - {"threshold"}))
@@ -122,7 +120,7 @@ def _along(
     for direction in (-1.0, 1.0):
         neighbour, t = centre, middle
         for _ in range(_MAX_STEPS):
-            t = float(np.clip(t + direction * step, low, high))
+            t = float(np.clip(t + direction * _STEP, low, high))
             if t in density:
                 break
             neighbour = visit(t, neighbour)
