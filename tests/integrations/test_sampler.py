@@ -276,6 +276,24 @@ def test_a_study_made_by_another_sampler_is_taken_over_and_gets_better():
     assert again / 12 < failed / 40
 
 
+def test_a_pruner_that_splits_the_study_is_no_obstacle():
+    def objective(trial):
+        x = trial.suggest_float("x", 0, 1)
+        if x > 0.8:
+            raise crashbo.Crash
+        for step in range(4):
+            trial.report((x - 0.5) ** 2 + 1 / (step + 1), step)
+            if trial.should_prune():
+                raise optuna.TrialPruned
+        return (x - 0.5) ** 2
+
+    pruner = optuna.pruners.HyperbandPruner(min_resource=1, max_resource=4, reduction_factor=2)
+    study = optuna.create_study(sampler=CrashSampler(seed=0, lease=60.0), pruner=pruner)
+    study.optimize(objective, n_trials=15, catch=(crashbo.Crash,))
+    assert study.best_value < 0.05
+    assert len(records(study)) == 15
+
+
 def test_it_has_one_objective():
     study = optuna.create_study(directions=["minimize", "minimize"], sampler=CrashSampler())
     with pytest.raises(ValueError, match="multi-objective"):
