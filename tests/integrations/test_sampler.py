@@ -249,6 +249,20 @@ def test_a_spent_budget_repeats_what_is_proven():
     assert all(params == pytest.approx({"x": 0.5, "y": 0.5}) for params in asked)
 
 
+@pytest.mark.parametrize("kind", ["sqlite", "journal"])
+def test_every_storage_keeps_what_memory_keeps(kind, tmp_path):
+    if kind == "sqlite":
+        storage = optuna.storages.RDBStorage(f"sqlite:///{tmp_path}/study.db")
+    else:
+        storage = optuna.storages.JournalStorage(optuna.storages.journal.JournalFileBackend(f"{tmp_path}/study.log"))
+    study = jumps(8, storage=storage, lease=600.0)
+    assert records(study) == records(jumps(8, lease=600.0))
+    again = optuna.load_study(study_name=study.study_name, storage=storage)  # as another process sees it
+    assert records(again) == records(study)
+    if kind == "sqlite":
+        storage.engine.dispose()
+
+
 def test_threads_of_one_process_may_share_a_sampler():
     study = optuna.create_study(direction="maximize", sampler=CrashSampler(seed=0))
     study.optimize(jump, n_trials=12, n_jobs=3, catch=(crashbo.Crash,))
