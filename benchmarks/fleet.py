@@ -107,7 +107,8 @@ def run(url: str, *, workers: int, trials: int, seconds: float, kills: int, leas
     """Start the workers, kill some, replace them, and read what the storage holds in the end."""
     rng = random.Random(seed)
     began = time.monotonic()
-    study = optuna.create_study(study_name=NAME, storage=url)
+    storage = optuna.storages.RDBStorage(url)
+    study = optuna.create_study(study_name=NAME, storage=storage)
     declare(study, constraints=crashbo.problems.get(PROBLEM).constraints, lease=lease)
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "log"
@@ -134,14 +135,16 @@ def run(url: str, *, workers: int, trials: int, seconds: float, kills: int, leas
         if failed:
             raise RuntimeError(f"a worker ended with {failed}")
         leases = {t.number: t.system_attrs["crashbo:lease"] for t in study.trials}
-        return Report(records(study), leases, _lines(log), killed, time.monotonic() - began, float(np.mean(looks)))
+        trials = records(study)
+        storage.engine.dispose()
+        return Report(trials, leases, _lines(log), killed, time.monotonic() - began, float(np.mean(looks)))
 
 
 def work(url: str, log: Path, trials: int, seconds: float) -> None:
     """What one worker does until enough trials are told."""
     optuna.logging.set_verbosity(optuna.logging.CRITICAL)
-    clock = _Clock()
-    study = optuna.load_study(study_name=NAME, storage=url, sampler=_timed(CrashSampler(), clock))
+    clock = Clock()
+    study = optuna.load_study(study_name=NAME, storage=url, sampler=timed(CrashSampler(), clock))
     problem = crashbo.problems.get(PROBLEM)
 
     def objective(trial: optuna.Trial) -> float:
@@ -167,34 +170,36 @@ def work(url: str, log: Path, trials: int, seconds: float) -> None:
         _write(log, {"event": "timed", "number": None, **times, **busy})
 
 
-class _Clock:
+class Clock:
     """Seconds in the sampler, and those of them in the models; by the wall's clock and the processor's."""
 
     def __init__(self) -> None:
         self.reset()
 
     def reset(self) -> None:
+        """Back to zero."""
         self.sampler = self.model = np.zeros(2)
 
 
-def _now() -> Any:
+def now() -> Any:
+    """The time by the wall's clock and the processor's."""
     return np.array([time.perf_counter(), time.process_time()])
 
 
-def _timed(sampler: CrashSampler, clock: _Clock) -> CrashSampler:
+def timed(sampler: CrashSampler, clock: Clock) -> CrashSampler:
     """The sampler with a clock on everything that Optuna calls, and on the models."""
 
     def on(owner: Any, name: str, part: str) -> None:
         call = getattr(owner, name)
 
-        def timed(*args: Any, **kwargs: Any) -> Any:
-            began = _now()
+        def watched(*args: Any, **kwargs: Any) -> Any:
+            began = now()
             try:
                 return call(*args, **kwargs)
             finally:
-                setattr(clock, part, getattr(clock, part) + _now() - began)
+                setattr(clock, part, getattr(clock, part) + now() - began)
 
-        setattr(owner, name, timed)
+        setattr(owner, name, watched)
 
     for name in (
         "before_trial",
