@@ -29,7 +29,7 @@ from crashbo.search.design import Design
 from crashbo.search.risk import Risk, risk_of
 from crashbo.search.space import Space
 from crashbo.search.surrogates import Memory, Observations, Surrogates
-from crashbo.strategies.base import Task
+from crashbo.strategies.base import Strategy, Task
 
 Array = NDArray[np.float64]
 _DESIGN_TRIES = 100
@@ -133,7 +133,7 @@ class Optimizer:
         space: names to (low, high), Float, Int or Choice.
         constraints: the measured reasons for a crash: names, Constraint or Unmeasured.
         seed: of the proposals; None draws one.
-        strategy: how the next trial is chosen; see `crashbo.strategies.names()`.
+        strategy: how the next trial is chosen: a name, see `crashbo.strategies.names()`, or a record.
         risk: None (ours), "paper", Budget or MinSafe.
         start: params to try first, in this order; None begins with a few that fill the space.
         noise: standard deviation of the cost where known, or a mapping with "cost" and constraints.
@@ -146,7 +146,7 @@ class Optimizer:
         constraints: Sequence[str | AnyConstraint] | str | AnyConstraint | None = None,
         *,
         seed: int | None = 0,
-        strategy: str = "eicc",
+        strategy: str | Strategy = "eicc",
         risk: Risk | str | None = None,
         start: Sequence[Params] | None = None,
         noise: float | Mapping[str, float] | None = None,
@@ -154,12 +154,12 @@ class Optimizer:
     ) -> None:
         self.space = Space.of(space)
         self.constraints = _with_noise(constraints_of(constraints), noise)
-        self.strategy = strategy
+        self.strategy = strategies.get(strategy)
         self.risk = risk_of(risk)
         self.direction: Direction = direction
         if direction not in ("minimize", "maximize"):
             raise ValueError(f"direction must be 'minimize' or 'maximize'; got {direction!r}. Choose one.")
-        self._propose = strategies.get(strategy)
+        strategies.check(self.strategy, self.space, tuple(map(_turned, self.constraints)), self.risk)
         self._noise = noise
         self._cost_noise = _cost_noise(noise)
         self._rng = np.random.default_rng(seed)
@@ -309,6 +309,7 @@ class Optimizer:
         if constraints is not None:
             new.constraints = _with_noise(constraints_of(constraints), self._noise, strict=False)
         new.risk = risk_of(risk) if risk is not None else self.risk
+        strategies.check(new.strategy, new.space, tuple(map(_turned, new.constraints)), new.risk)
         new._trials, new._warned = dict(self._trials), set(self._warned)
         new._queue = [queued for queued in self._queue if new.space.accepts(queued.params)]
         new._design = self._design.fitted_to(new.space)
@@ -333,7 +334,7 @@ class Optimizer:
         return {
             "space": saving.space_out(self.space),
             "constraints": saving.constraints_out(self.constraints),
-            "strategy": self.strategy,
+            "strategy": strategies.plain(self.strategy),
             "risk": saving.risk_out(self.risk),
             "direction": self.direction,
             "cost_noise": self._cost_noise,
@@ -398,7 +399,7 @@ class Optimizer:
             params = self._designed()
             return Trial(self._next, params, p_safe=self._known_p_safe(params), origin="design")
         task = self._task()
-        proposal = self._propose(task, self._rng)
+        proposal = self.strategy(task, self._rng)
         if "surrogates" in task.__dict__:
             self._remember(task.surrogates)
         params = self.space.decode(proposal.x)
@@ -420,7 +421,7 @@ class Optimizer:
         left = None
         if self.risk.trials is not None:
             left = max(self.risk.trials - sum(t.state != "void" for t in self.trials), 0)
-        return Task(self.space, seen, self.risk, self._memory, np.array(predicted, dtype=float), left)
+        return Task(self.space, seen, self.risk, self._memory, np.array(predicted, dtype=float), left, self._sign)
 
     def _observations(self) -> Observations:
         """What the models see: costs to be minimised, constraints that crash above."""

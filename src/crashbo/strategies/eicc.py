@@ -22,7 +22,7 @@ def propose(task: Task, rng: np.random.Generator) -> Proposal:
     models = task.surrogates
     gamma = models.log_gamma
     screened = candidates.screen(task.space, models, gamma, rng=rng)
-    taken = np.vstack([task.seen.X, task.seen.pending])
+    taken = task.taken
     if models.cost is None:  # no success yet: look for one (paper, after eq. 2)
         return _proposal(candidates.best(task.space, screened, Flat(), _wary(task, gamma), Score(), taken), 0.0)
     improvement = LogEI(models.cost, _paper_eta(task) if isinstance(task.risk, Paper) else models.eta)
