@@ -1,6 +1,7 @@
 """Figures of a campaign, drawn through `plots`. May import every other layer."""
 
 from itertools import cycle
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +14,7 @@ from crashbo.paper.summary import Cell, Summary, std
 Array = NDArray[np.float64]
 
 _LEAST = 1e-4  # regrets below it are drawn there: nobody can measure them
+_DECADES = 30.0  # ratio of values from which an axis is logarithmic
 _COLOURS = {"eicc": MODEL, "eicc-paper": "#56B4E9", "eic": NEXT, "safeopt": LEVEL, "pibu": "#CC79A7"}
 _PENALTY, _OTHER = CRASH, "#7A7A7A"
 _DASHES = ("-", "--", ":", "-.")
@@ -39,7 +41,6 @@ def draw_curves(summary: Summary) -> Figure:
         dress(below)
         title(above, problem, "median regret")
         title(below, "", "mean crashes so far")
-        above.set_yscale("log")
         below.set_xlabel("trial")
         for method, style in _styles(summary).items():
             if (cell := summary.cells.get((method, problem))) is not None:
@@ -47,6 +48,8 @@ def draw_curves(summary: Summary) -> Figure:
                 trial = np.arange(1, len(crashes) + 1)
                 above.plot(trial, np.maximum(regret, _LEAST), **style)
                 below.plot(trial, crashes, **style, label=METHODS[method].label)
+        _scale(above, "y")
+        below.set_ylim(bottom=0.0)
     handles = {label: line for axes in panels[1] for line, label in zip(*axes.get_legend_handles_labels(), strict=True)}
     figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=4, frameon=False, fontsize=9)
     return figure
@@ -54,7 +57,7 @@ def draw_curves(summary: Summary) -> Figure:
 
 def _draw_thresholds(axes: Axes, summary: Summary, problem: str) -> None:
     dress(axes)
-    title(axes, problem, "learnt threshold less the true one, ± std")
+    title(axes, problem, "threshold error")
     axes.axhline(0.0, color=SUCCESS, linewidth=1.0)
     learners = [m for m in summary.campaign.methods if METHODS[m].learns and (m, problem) in summary.cells]
     for x, method in enumerate(learners):
@@ -69,7 +72,6 @@ def _draw_thresholds(axes: Axes, summary: Summary, problem: str) -> None:
 def _draw_regrets(axes: Axes, summary: Summary, problem: str) -> None:
     dress(axes)
     title(axes, "", "final regret: runs, median and mean")
-    axes.set_xscale("log")
     methods = [m for m in summary.campaign.methods if (m, problem) in summary.cells]
     for y, method in enumerate(methods):
         cell: Cell = summary.cells[method, problem]
@@ -80,6 +82,16 @@ def _draw_regrets(axes: Axes, summary: Summary, problem: str) -> None:
         axes.plot(cell.regret.mean(), y, "D", color=colour, markersize=5, markeredgecolor="white")
     axes.set_yticks(range(len(methods)), [METHODS[m].label for m in methods])
     axes.set_ylim(len(methods) - 0.4, -0.6)
+    _scale(axes, "x")
+
+
+def _scale(axes: Axes, which: Literal["x", "y"]) -> None:
+    """A logarithmic axis where values span decades, else a linear one from zero."""
+    ends: tuple[float, float] = getattr(axes.dataLim, f"interval{which}")
+    if ends[1] > _DECADES * max(ends[0], _LEAST):
+        axes.set(**{f"{which}scale": "log"})
+    else:
+        axes.set(**{f"{which}lim": (0.0, 1.05 * ends[1])})
 
 
 def _scattered(at: float, n: int) -> Array:

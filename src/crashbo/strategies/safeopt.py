@@ -36,6 +36,7 @@ Bools = NDArray[np.bool_]
 
 _MOST_POINTS = 10_000  # of the grid: 100 x 100, as in the paper
 _FINEST, _COARSEST = 1000, 10  # values of a parameter
+_TIE = 1e-9  # of log P(safe)
 _DOUBT = 0.01  # noise of a measurement whose noise is not known, as a share of the prior's spread
 _EXPANDERS = 20  # points that are looked at as such
 _FRINGE = 500  # points that come closest to being safe
@@ -88,8 +89,8 @@ class SafeOpt:
         bounds = self._bounds(model, X)
         safe = _within(bounds.upper, model) | (np.arange(len(X)) < len(proven))
         if not len(proven):  # there was no safe seed: look for one
-            excess = np.where(is_taken(X, task.taken), np.inf, _excess(bounds.upper, model))
-            i = int(np.argmin(excess))
+            log_gamma = np.where(is_taken(X, task.taken), -np.inf, LogGamma(model)(X))
+            i = int(rng.choice(np.flatnonzero(log_gamma >= log_gamma.max() - _TIE)))
             return self._proposal(model, X[i], admissible=bool(safe[i]))
         return self._proposal(model, X[self._choose(task, model, X, bounds, safe)])
 
