@@ -29,9 +29,12 @@ class Ledger:
             raise ValueError(
                 f"output must have one writer; {folder} is in use by another process. Wait for it, or name another."
             ) from None
-        self.runs: dict[Spec, Run] = {}
-        for path in sorted(folder.glob("*.jsonl")):
-            self.runs |= {run.spec: run for run in _read(path)}
+        try:
+            runs = [run for path in sorted(folder.glob("*.jsonl")) for run in _read(path)]
+        except BaseException:
+            self._lock.close()
+            raise
+        self.runs: dict[Spec, Run] = {run.spec: run for run in runs}
 
     def add(self, run: Run) -> None:
         """Keep a run for good."""
