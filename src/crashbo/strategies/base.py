@@ -28,8 +28,8 @@ class Task:
     memory: Memory | None
     predicted: Array  # P(safe) of the told trials when the search proposed them, NaN for others
     trials_left: int | None  # where the study's length is announced
+    fitted: Surrogates | None = None  # both models of these very observations, if somebody looked before
     sign: float = 1.0  # -1 where the user maximises: costs in `seen` are turned over
-    models: Surrogates | None = None  # where a strategy brings its own
 
     @property
     def taken(self) -> Array:
@@ -39,8 +39,8 @@ class Task:
     @cached_property
     def surrogates(self) -> Surrogates:
         """Both models, fitted when they are first looked at."""
-        if self.models is not None:
-            return self.models
+        if self.fitted is not None:
+            return self.fitted
         D = self.space.dimension
         return fit_surrogates(self.seen, self.memory, hyperpriors.of_cost(D), hyperpriors.weak(D))
 

@@ -31,4 +31,4 @@ class Eic:
         models = replace(
             task.surrogates, crash=informed.regressions(task.seen), threshold_std=np.zeros(len(task.seen.thresholds))
         )
-        return eicc.propose(replace(task, risk=Paper(), models=models), rng)
+        return eicc.propose(replace(task, risk=Paper(), fitted=models), rng)

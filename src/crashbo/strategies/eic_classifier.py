@@ -19,4 +19,4 @@ from crashbo.strategies.base import Proposal, Task
 
 def propose(task: Task, rng: np.random.Generator) -> Proposal:
     """The point that maximises EI x P(safe), with P(safe) from labels alone."""
-    return eicc.propose(replace(task, seen=task.seen.labels_only(), memory=None, risk=Paper()), rng)
+    return eicc.propose(replace(task, seen=task.seen.labels_only(), memory=None, fitted=None, risk=Paper()), rng)
