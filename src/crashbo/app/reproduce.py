@@ -15,7 +15,7 @@ from crashbo.paper.runs import Run
 from crashbo.paper.summary import Summary, claims, summarise
 
 _REPEATS, _TRIALS = 20, 100
-_QUICK_REPEATS, _QUICK_TRIALS = 2, 30
+_QUICK_REPEATS, _QUICK_TRIALS = 3, 40
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
