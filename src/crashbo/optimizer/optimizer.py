@@ -154,12 +154,12 @@ class Optimizer:
     ) -> None:
         self.space = Space.of(space)
         self.constraints = _with_noise(constraints_of(constraints), noise)
-        self.strategy = strategies.get(strategy)
+        self._propose = strategies.get(strategy)
         self.risk = risk_of(risk)
         self.direction: Direction = direction
         if direction not in ("minimize", "maximize"):
             raise ValueError(f"direction must be 'minimize' or 'maximize'; got {direction!r}. Choose one.")
-        strategies.check(self.strategy, self.space, tuple(map(_turned, self.constraints)), self.risk)
+        strategies.check(self._propose, self.space, tuple(map(_turned, self.constraints)), self.risk)
         self._noise = noise
         self._cost_noise = _cost_noise(noise)
         self._rng = np.random.default_rng(seed)
@@ -311,7 +311,7 @@ class Optimizer:
         if constraints is not None:
             new.constraints = _with_noise(constraints_of(constraints), self._noise, strict=False)
         new.risk = risk_of(risk) if risk is not None else self.risk
-        strategies.check(new.strategy, new.space, tuple(map(_turned, new.constraints)), new.risk)
+        strategies.check(new._propose, new.space, tuple(map(_turned, new.constraints)), new.risk)
         new._trials, new._warned = dict(self._trials), set(self._warned)
         new._queue = [queued for queued in self._queue if new.space.accepts(queued.params)]
         new._design = self._design.fitted_to(new.space)
@@ -336,7 +336,7 @@ class Optimizer:
         return {
             "space": saving.space_out(self.space),
             "constraints": saving.constraints_out(self.constraints),
-            "strategy": strategies.plain(self.strategy),
+            "strategy": self.strategy,
             "risk": saving.risk_out(self.risk),
             "direction": self.direction,
             "cost_noise": self._cost_noise,
@@ -383,6 +383,11 @@ class Optimizer:
         return float(gain) / models.resolution
 
     @property
+    def strategy(self) -> str | dict[str, Any]:
+        """How trials are chosen: its name, with its parameters where they are not the usual ones."""
+        return strategies.plain(self._propose)
+
+    @property
     def _sign(self) -> float:
         return 1.0 if self.direction == "minimize" else -1.0
 
@@ -401,7 +406,7 @@ class Optimizer:
             params = self._designed()
             return Trial(self._next, params, p_safe=self._known_p_safe(params), origin="design")
         task = self._task()
-        proposal = self.strategy(task, self._rng)
+        proposal = self._propose(task, self._rng)
         if "surrogates" in task.__dict__:
             self._remember(task.surrogates)
         params = self.space.decode(proposal.x)
