@@ -70,26 +70,43 @@ class TestSummary:
 class TestClaims:
     @staticmethod
     def measured(ours, theirs):
-        runs = [made_up.run("eicc", **ours), made_up.run("ei-ac", **theirs)]
-        (claim,) = claims(summarise(campaign(repeats=1), runs))
-        return claim
+        """What is said of safety and of regret, from runs with these crashes and final regrets."""
+        runs = []
+        for method, outcomes in (("eicc", ours), ("ei-ac", theirs)):
+            for i, (crashes, regret) in enumerate(outcomes):
+                runs.append(made_up.run(method, repeat=i, crashes=range(1, 1 + crashes), regret=[9.0] * 3 + [regret]))
+        return claims(summarise(campaign(repeats=len(ours)), runs))
 
-    def test_an_ordering_holds_where_ours_is_safer_with_lower_regret(self):
-        claim = self.measured({"crashes": (1,)}, {"crashes": (1, 2), "regret": (2.0, 2.0, 2.0, 2.0)})
-        assert claim.holds
-        assert claim.figures == "safe 75.0 against 50.0 %, mean regret 0.25 against 2"
+    def test_orderings_hold_where_ours_is_safer_and_has_lower_regret(self):
+        safer, lower = self.measured([(1, 0.25), (0, 0.5)], [(2, 2.0), (1, 2.25)])
+        assert safer.words == "eggcrate2d: eicc is safer than ei-ac"
+        assert lower.words == "eggcrate2d: eicc has lower regret than ei-ac"
+        assert safer.holds
+        assert safer.sure
+        assert lower.holds
+        assert safer.figures == "62.5 < 87.5, difference 25 ± 0"
+        assert lower.figures == "0.375 < 2.125, difference 1.75 ± 0"
 
-    @pytest.mark.parametrize(
-        "theirs", [{"crashes": (), "regret": (2.0, 2.0, 2.0, 2.0)}, {"crashes": (1, 2), "regret": (0.1, 0.1, 0.1, 0.1)}]
-    )
-    def test_and_does_not_hold_where_either_fails(self, theirs):
-        assert not self.measured({"crashes": (1,)}, theirs).holds
+    def test_one_may_hold_without_the_other(self):
+        safer, lower = self.measured([(1, 3.0), (0, 3.5)], [(2, 2.0), (1, 2.25)])
+        assert (safer.holds, lower.holds) == (True, False)
+
+    def test_a_difference_within_its_error_is_not_sure(self):
+        safer, _ = self.measured([(1, 1.0), (3, 1.0), (1, 1.0)], [(2, 1.0), (2, 1.0), (2, 1.0)])
+        gaps = np.array([25.0, -25.0, 25.0])
+        assert safer.holds
+        assert not safer.sure
+        assert f"± {gaps.std(ddof=1) / np.sqrt(3):.2g}" in safer.figures
+
+    def test_a_single_repeat_makes_nothing_sure(self):
+        assert not any(claim.sure for claim in self.measured([(0, 1.0)], [(3, 2.0)]))
 
     @pytest.mark.parametrize(("crashes", "holds"), [((), True), ((2,), False)])
     def test_one_crash_of_safeopt_is_enough(self, crashes, holds):
         runs = [made_up.run("safeopt", crashes=crashes)]
         (claim,) = claims(summarise(campaign(("safeopt",), repeats=1), runs))
         assert claim.holds == holds
+        assert claim.sure
 
 
 def test_the_published_table_is_the_papers():

@@ -65,6 +65,7 @@ def _in_short(summary: Summary, output: Path) -> str:
     rows = [[cell.ljust(w) for cell, w in zip(r, widths, strict=True)] for r in (table.head, *table.rows)]
     found = claims(summary)
     holding = f"{sum(c.holds for c in found)} of {len(found)} of the paper's orderings hold"
+    holding += f", {sum(not c.holds and c.sure for c in found)} fail by more than chance"
     return "\n".join(
         [
             "Safe trials in percent, mean (standard deviation):",

@@ -151,8 +151,15 @@ def _times(summary: Summary) -> Table:
 
 
 def _orderings(summary: Summary) -> Table:
-    rows = [[claim.words, "yes" if claim.holds else "no", claim.figures] for claim in claims(summary)]
-    return Table("The paper's orderings", "Means over repeats.", ["Ordering", "Holds", "Measured"], rows)
+    rows = []
+    for claim in claims(summary):
+        verdict = ("yes" if claim.holds else "no") + ("" if claim.sure else ", but within the error")
+        rows.append([claim.words, verdict, claim.figures])
+    note = (
+        "Safe shares in percent, regrets, mean distances from the start as shares of the cube's diagonal; differences "
+    )
+    note += "are paired by repeat, with their standard error, and count as more than chance beyond twice that."
+    return Table("The paper's orderings", note, ["Ordering", "Holds", "Measured"], rows)
 
 
 def _grid(
