@@ -84,8 +84,8 @@ class TestClaims:
         assert safer.holds
         assert safer.sure
         assert lower.holds
-        assert safer.figures == "62.5 < 87.5, difference 25 ± 0"
-        assert lower.figures == "0.375 < 2.125, difference 1.75 ± 0"
+        assert safer.figures == "eicc 87.5, ei-ac 62.5, difference 25 ± 0"
+        assert lower.figures == "eicc 0.375, ei-ac 2.125, difference -1.75 ± 0"
 
     def test_one_may_hold_without_the_other(self):
         safer, lower = self.measured([(1, 3.0), (0, 3.5)], [(2, 2.0), (1, 2.25)])

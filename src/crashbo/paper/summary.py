@@ -92,26 +92,29 @@ def claims(summary: Summary) -> list[Claim]:
         cells = {m: summary.cells[m, problem] for m in summary.campaign.methods if (m, problem) in summary.cells}
         for ours in ("eicc", "eicc-paper"):
             for rival in (name for name in PENALTIES if {ours, name} <= cells.keys()):
-                a, b = cells[ours], cells[rival]
-                found.append(_ordering(f"{problem}: {ours} is safer than {rival}", b.safe, a.safe))
-                found.append(_ordering(f"{problem}: {ours} has lower regret than {rival}", a.regret, b.regret))
+                safe, regret = ({m: getattr(cells[m], what) for m in (ours, rival)} for what in ("safe", "regret"))
+                found.append(_ordering(f"{problem}: {ours} is safer than {rival}", safe, higher=True))
+                found.append(_ordering(f"{problem}: {ours} has lower regret than {rival}", regret, higher=False))
         if "safeopt" in cells:
             count = cells["safeopt"].crashes_after_start
             words = f"{problem}: safeopt never crashes after its seed"
             found.append(Claim(words, count == 0, True, f"{count} crashes in {len(cells['safeopt'].safe)} runs"))
         if {"pibu", "eicc"} <= cells.keys():
-            a, b = cells["pibu"], cells["eicc"]
-            found.append(_ordering(f"{problem}: pibu is safer than eicc", b.safe, a.safe))
-            found.append(_ordering(f"{problem}: pibu stays closer to its start than eicc", a.reach, b.reach))
+            safe, reach = ({m: getattr(cells[m], what) for m in ("pibu", "eicc")} for what in ("safe", "reach"))
+            found.append(_ordering(f"{problem}: pibu is safer than eicc", safe, higher=True))
+            found.append(_ordering(f"{problem}: pibu stays closer to its start than eicc", reach, higher=False))
     return found
 
 
-def _ordering(words: str, lower: Array, higher: Array) -> Claim:
-    """Whether what should be lower is so, by its mean; runs are paired, since they share their starts."""
-    gap = higher - lower
+def _ordering(words: str, measured: dict[str, Array], *, higher: bool) -> Claim:
+    """Whether the first of two is higher (or lower), by its mean; runs are paired, since they share their starts."""
+    first, second = measured.values()
+    gap = first - second
     error = std(gap) / np.sqrt(len(gap))  # NaN for a single run: nothing is sure then
-    figures = (
-        f"{lower.mean():.4g} < {higher.mean():.4g}" if gap.mean() > 0 else f"{lower.mean():.4g} ≥ {higher.mean():.4g}"
+    means = ", ".join(f"{name} {values.mean():.4g}" for name, values in measured.items())
+    return Claim(
+        words,
+        holds=bool(gap.mean() > 0 if higher else gap.mean() < 0),
+        sure=bool(abs(gap.mean()) > 2.0 * error),
+        figures=f"{means}, difference {gap.mean():.3g} ± {error:.2g}",
     )
-    sure = bool(abs(gap.mean()) > 2.0 * error)
-    return Claim(words, bool(gap.mean() > 0), sure, f"{figures}, difference {gap.mean():.3g} ± {error:.2g}")
