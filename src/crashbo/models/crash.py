@@ -105,12 +105,22 @@ class CrashModel:
             for j, h in enumerate(self.posterior.hypers)
         )
 
-    @cached_property
+    @property
     def threshold_intervals(self) -> tuple[tuple[float, float] | None, ...]:
         """The 90 % interval of every threshold."""
+        return tuple(map(self.threshold_interval, range(len(self.posterior.hypers))))
+
+    def threshold_interval(self, j: int) -> tuple[float, float] | None:
+        """The 90 % interval of one threshold, computed when it is first asked for."""
         if self.fitted is None:
-            return tuple((h.threshold, h.threshold) for h in self.posterior.hypers)
-        return tuple(thresholds.interval(self.posterior, self.fitted.parts, j) for j in range(len(self.thresholds)))
+            return self.posterior.hypers[j].threshold, self.posterior.hypers[j].threshold
+        if j not in self._intervals:
+            self._intervals[j] = thresholds.interval(self.posterior, self.fitted.parts, j)
+        return self._intervals[j]
+
+    @cached_property
+    def _intervals(self) -> dict[int, tuple[float, float] | None]:
+        return {}
 
     def predict(self, X: ArrayLike) -> tuple[Array, Array]:
         """Mean and variance of every constraint at X, both (m, G)."""
@@ -129,19 +139,11 @@ class CrashModel:
     def blame(self) -> Array:
         """P(constraint j was violated | crash), one row a crash in the order of the data, (crashes, G)."""
         data = self.posterior.data
-        crashes = data.joint | np.any(data.sign < 0.0, axis=0)
-        mu_cav, v_cav = (cavity[:, crashes].T for cavity in self._cavities())
-        z = self._z(mu_cav, v_cav)
-        log_mass = self.posterior.ep.tilted.log_mass[crashes]
-        violated = np.exp(log_ndtr(-z) - np.where(data.joint[crashes], log_mass, 0.0)[:, None])
-        sure = (data.sign[:, crashes] < 0.0).T
-        return np.asarray(np.where(sure, 1.0, np.clip(violated, 0.0, 1.0)))
-
-    def _cavities(self) -> tuple[Array, Array]:
-        scale = np.sqrt(np.array([h.outputscale for h in self.posterior.hypers]))[:, None]
-        mean = np.array([h.mean for h in self.posterior.hypers])[:, None]
-        mu_cav, v_cav = self.posterior.ep.cavities
-        return mean + scale * mu_cav, scale**2 * v_cav
+        crashes = (data.joint | np.any(data.sign < 0.0, axis=0)) & ~data.bounded
+        log_mass = np.where(data.joint, self.posterior.ep.tilted.log_mass, 0.0)[crashes]
+        violated = np.exp(log_ndtr(-self.posterior.z()[:, crashes]) - log_mass)
+        blamed = data.sign[:, crashes] < 0.0
+        return np.asarray(np.where(blamed, 1.0, np.clip(violated, 0.0, 1.0)).T)
 
     def _z(self, mean: Array, var: Array) -> Array:
         hypers = self.posterior.hypers

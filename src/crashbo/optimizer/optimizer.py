@@ -73,7 +73,7 @@ class Threshold:
         if self._surrogates is None:
             known = self._constraint.threshold
             return None if known is None else (known if isinstance(known, tuple) else (float(known), float(known)))
-        found = self._surrogates.crash_model.threshold_intervals[self._j]
+        found = self._surrogates.crash_model.threshold_interval(self._j)
         if found is None:
             return None
         low, high = sorted(self._constraint.sign * end for end in found)
