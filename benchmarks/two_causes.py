@@ -30,7 +30,7 @@ NOISE = {"cost": 0.005, "current": 0.5, "strain": 0.0003}
 def truth(params: dict[str, float]) -> tuple[float, dict[str, float]]:
     """Noise-free cost, current and strain."""
     x, y = params["speed"], params["force"]
-    current = 60.0 + 38.0 * x + 12.0 * y + 20.0 * x * y
+    current = 60.0 + 62.0 * x + 8.0 * y
     strain = 0.004 + 0.046 * y**2 * (1.0 - 0.5 * x)
     cost = 1.0 - 0.9 * x - 0.7 * y + 0.5 * x**2 + 0.15 * np.cos(6.0 * x)
     return float(cost), {"current": float(current), "strain": float(strain)}

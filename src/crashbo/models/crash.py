@@ -19,8 +19,9 @@ from scipy.special import log_ndtr
 
 from crashbo.models import checks, latent, thresholds
 from crashbo.models.fit import Fit, carry_over, fit
+from crashbo.models.hybrid import HybridData
 from crashbo.models.hyperpriors import Hyperprior, Prior, resolve
-from crashbo.models.latent import HybridData, Posterior
+from crashbo.models.latent import Posterior
 from crashbo.models.parts import Part, make_part
 
 Array = NDArray[np.float64]
@@ -42,6 +43,7 @@ class CrashModel:
         crashed: ArrayLike,
         *,
         blame: Blame = None,
+        censored: ArrayLike | None = None,
         parts: Sequence[Mapping[str, Any]],
     ) -> "CrashModel":
         """The posterior at given hyperparameters.
@@ -51,12 +53,13 @@ class CrashModel:
             Y: measurements, (n, G), NaN where there is none.
             crashed: labels, (n,), True for a crash.
             blame: for every trial None, or the constraints (columns of Y) that were violated.
+            censored: booleans, (n, G), True where a measurement is only a lower bound, as a peak that was cut off.
             parts: for every constraint the keyword arguments of `GPCR.condition`.
         """
-        data = hybrid_data(X, Y, crashed, blame)
+        data = hybrid_data(X, Y, crashed, blame, censored)
         if len(parts) != len(data.Y):
             raise ValueError(f"parts must have one entry a column of Y; got {len(parts)}. Y has {len(data.Y)} columns.")
-        hypers = tuple(checks.hyperparameters(*data.X.shape, **part) for part in parts)
+        hypers = tuple(checks.hyperparameters(data, **part) for part in parts)
         return cls(latent.condition(data, hypers))
 
     @classmethod
@@ -67,21 +70,25 @@ class CrashModel:
         crashed: ArrayLike,
         *,
         blame: Blame = None,
+        censored: ArrayLike | None = None,
         noise_std: Sequence[ArrayLike | None] | None = None,
         threshold: Sequence[ArrayLike | None] | None = None,
         prior: Prior = None,
         start: "CrashModel | None" = None,
     ) -> "CrashModel":
-        """The posterior at the most probable hyperparameters; `noise_std` and `threshold` one a constraint."""
+        """The posterior at the most probable hyperparameters; `noise_std` and `threshold` one a constraint.
+
+        Measurements that are only lower bounds count once their constraint has a whole one, which gives them a scale.
+        """
         checks.start(start, cls)
-        data = hybrid_data(X, Y, crashed, blame)
-        (G, n), D = data.Y.shape, data.X.shape[1]
+        data = hybrid_data(X, Y, crashed, blame, censored, whole=True)
+        G, D = len(data.Y), data.X.shape[1]
         noises = list(noise_std) if noise_std is not None else [None] * G
         limits = list(threshold) if threshold is not None else [None] * G
         parts = make_parts(
             data,
             resolve(prior, D),
-            noise_std=[None if std is None else checks.noise(std, n) for std in noises],
+            noise_std=[checks.noise_of(std, data) for std in noises],
             thresholds=[checks.threshold(limit) for limit in limits],
         )
         fitted = fit(data, parts, start=None if start is None else carry_over(start.posterior, data))
@@ -166,8 +173,16 @@ def make_parts(
     )
 
 
-def hybrid_data(X: ArrayLike, Y: ArrayLike, crashed: ArrayLike, blame: Blame = None) -> HybridData:
-    """Checked data of G constraints."""
+def hybrid_data(
+    X: ArrayLike,
+    Y: ArrayLike,
+    crashed: ArrayLike,
+    blame: Blame = None,
+    censored: ArrayLike | None = None,
+    *,
+    whole: bool = False,
+) -> HybridData:
+    """Checked data of G constraints; `whole` leaves cut-off readings out where a constraint has no other."""
     X = checks.inputs(X)
     n = len(X)
     Y = np.array(Y, dtype=float)
@@ -183,4 +198,5 @@ def hybrid_data(X: ArrayLike, Y: ArrayLike, crashed: ArrayLike, blame: Blame = N
         blamed = given[i] if len(columns) > 1 else (0,)
         for j in blamed or ():
             sign[j, i] = -1.0
-    return HybridData(X, columns, sign, crashed & ~np.any(sign < 0.0, axis=0))
+    joint = crashed & ~np.any(sign < 0.0, axis=0)
+    return HybridData.of(X, columns, sign, joint, checks.censored(censored, Y.shape).T, whole=whole)

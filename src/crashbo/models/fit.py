@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from crashbo.models import latent
 from crashbo.models.ep import Sites
+from crashbo.models.hybrid import HybridData
 from crashbo.models.information import information
-from crashbo.models.latent import HybridData, Hyperparameters, Posterior, Warm
+from crashbo.models.latent import Hyperparameters, Posterior, Warm
 from crashbo.models.parts import Part
 from crashbo.numerics import bfgs
 

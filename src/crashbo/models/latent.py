@@ -14,7 +14,6 @@ The evidence is written so that a small noise costs no digits: the textbook's 1/
 """
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,7 +21,8 @@ from numpy.typing import NDArray
 
 from crashbo.models import ep
 from crashbo.models.ep import Sites
-from crashbo.models.steps import Steps, others_of
+from crashbo.models.hybrid import HybridData
+from crashbo.models.steps import Steps
 from crashbo.numerics.gaussians import LOG_SQRT_2PI
 from crashbo.numerics.kernels import MATERN52, Kernel, squared_distances, trace_gradient
 from crashbo.numerics.linalg import product, times
@@ -55,45 +55,6 @@ class Hyperparameters:
             threshold=shift + scale * self.threshold,
             crash_noise_std=self.crash_noise_std * scale,
         )
-
-
-@dataclass(frozen=True)
-class HybridData:
-    """Measurements and labels of n trials, for G latent functions (eq. 4)."""
-
-    X: Array
-    Y: Array  # (G, n)
-    sign: Array  # (G, n), of steps.Steps
-    joint: NDArray[np.bool_]  # (n,), of steps.Steps
-    lower: Array | None = None  # (G, n), see `bounded`
-    others: Array | None = None  # (2, n), of steps.Steps
-
-    @cached_property
-    def measured(self) -> NDArray[np.bool_]:
-        """Where there is a measurement, (G, n)."""
-        return ~np.isnan(self.Y)
-
-    @cached_property
-    def filled(self) -> Array:
-        """Measurements with zeros where there is none, (G, n)."""
-        return np.nan_to_num(self.Y)
-
-    @cached_property
-    def bounded(self) -> NDArray[np.bool_]:
-        """Rows, (n,), that are no trials but say that a g exceeded `lower`: a reading that was cut off."""
-        return np.zeros(len(self.X), dtype=bool) if self.lower is None else np.any(~np.isnan(self.lower), axis=0)
-
-    def alone(self, j: int, z: Array) -> "HybridData":
-        """What is said of latent function j while the others stand still; z (G, n) of steps.Steps at their cavities."""
-        rows = slice(j, j + 1)
-        lower = None if self.lower is None else self.lower[rows]
-        others = others_of(z, j) if self.joint.any() else None
-        return HybridData(self.X, self.Y[rows], self.sign[rows], self.joint, lower, others)
-
-    @property
-    def kind(self) -> tuple[bool, ...]:
-        """Which latent functions have any measurement."""
-        return tuple(bool(row.any()) for row in self.measured)
 
 
 class Gradient(NamedTuple):

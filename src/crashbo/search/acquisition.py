@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.special import log_ndtr
 
 from crashbo.models.ep import Sites
-from crashbo.models.latent import HybridData, Posterior, condition
+from crashbo.models.latent import Posterior, condition
 from crashbo.numerics.gaussians import log_unit_improvement, tail
 
 Array = NDArray[np.float64]
@@ -54,14 +54,7 @@ class LogGamma:
         """The same as if trials at X had crashed, at the same hyperparameters."""
         if not len(X):
             return self
-        data, m = self.crash.data, len(X)
-        single = len(data.Y) == 1
-        more = HybridData(
-            np.vstack([data.X, X]),
-            np.pad(data.Y, ((0, 0), (0, m)), constant_values=np.nan),
-            np.pad(data.sign, ((0, 0), (0, m)), constant_values=-1.0 if single else 0.0),
-            np.append(data.joint, np.full(m, not single)),
-        )
+        more, m = self.crash.data.with_crashes(X), len(X)
         sites = Sites(*(np.pad(site, ((0, 0), (0, m))) for site in self.crash.sites()))
         return LogGamma(condition(more, self.crash.hypers, start=sites), self.widen)
 
