@@ -38,7 +38,7 @@ def sampled(X, Y, sign, parts, rng, *, joint=None, lower=None, samples=100_000) 
     Each function's trip level h = g + crash noise is drawn coordinate by coordinate, cut where its label says so
     (Geweke, Hajivassiliou and Keane). What couples functions, and lower bounds, enter the weights.
     """
-    n, G = Y.shape
+    n = len(X)
     log_weight = np.zeros(samples)
     log_measured, draws, above = 0.0, [], []
     for j, hypers in enumerate(parts):

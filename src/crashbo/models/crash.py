@@ -129,6 +129,10 @@ class CrashModel:
     def _intervals(self) -> dict[int, tuple[float, float] | None]:
         return {}
 
+    def log_evidence_gradient(self) -> tuple[Mapping[str, float | Array], ...]:
+        """Exact derivatives of `log_evidence` in every constraint's hyperparameters, by name, in natural units."""
+        return tuple(self.posterior.gradient(j)._asdict() for j in range(len(self.posterior.hypers)))
+
     def predict(self, X: ArrayLike) -> tuple[Array, Array]:
         """Mean and variance of every constraint at X, both (m, G)."""
         X = checks.inputs(X, dimension=self.posterior.data.X.shape[1])

@@ -121,9 +121,7 @@ class _Search:
         """Every latent function fitted once, and the posterior of all together at what was found."""
         data, (tau, nu), z = before.posterior.data, before.posterior.sites(), before.posterior.z()
         parts = tuple(map(Part.started_from, before.parts, before.posterior.hypers))
-        alone = [
-            self.one(data.alone(j, z), part, Sites(tau[j : j + 1], nu[j : j + 1])) for j, part in enumerate(parts)
-        ]
+        alone = [self.one(data.alone(j, z), part, Sites(tau[j : j + 1], nu[j : j + 1])) for j, part in enumerate(parts)]
         sites = Sites(*(np.concatenate(rows) for rows in zip(*(fit.posterior.sites() for fit in alone), strict=True)))
         posterior = latent.condition(
             data,

@@ -3,7 +3,7 @@
 May import numerics only.
 
 A reading that was cut off says only that g lay at it or above: P = Phi((g - reading) / noise), a step like a label's
-with a level of its own. It gets a row of its own below the trials, at the same x, so that EP needs to know nothing of it.
+with a level of its own. It gets a row of its own below the trials, at the same x: EP needs to know nothing of it.
 """
 
 from dataclasses import dataclass

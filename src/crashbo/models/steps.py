@@ -77,7 +77,9 @@ class Steps:
 
     def _coupled(self, mu: Array, v: Array) -> Tilted:
         """At least one latent function lies above its threshold; arrays over the joint trials only."""
-        c, s = (np.broadcast_to(level, self.sign.shape)[:, self.joint] for level in (self.thresholds, self.crash_noise_std))
+        c, s = (
+            np.broadcast_to(level, self.sign.shape)[:, self.joint] for level in (self.thresholds, self.crash_noise_std)
+        )
         std = np.sqrt(v + s**2)
         z = (c - mu) / std
         log_below = log_ndtr(z)

@@ -334,7 +334,7 @@ def _tell(study: Optimizer, trial: Trial, outcome: Outcome | Crash | Void) -> Tr
         return study.tell(trial, crash=outcome)
     if isinstance(outcome, Void):
         return study.tell(trial, void=outcome.reason or True)
-    return study.tell(trial, cost=outcome.cost, measured=outcome.measured)
+    return study.tell(trial, cost=outcome.cost, measured=outcome.measured, censored=outcome.censored)
 
 
 class _Inline:

@@ -16,10 +16,12 @@ from crashbo import strategies
 from crashbo.optimizer import saving
 from crashbo.optimizer.records import (
     AnyConstraint,
+    Censored,
     Constraint,
     Crash,
     Trial,
     Unmeasured,
+    censored_of,
     constraints_of,
     is_number,
 )
@@ -186,6 +188,7 @@ class Optimizer:
         measured: Mapping[str, float] | None = None,
         crash: bool | str | Crash | None = None,
         blame: str | Sequence[str] | None = None,
+        censored: Censored = None,
         void: bool | str | None = None,
         replace: bool = False,
     ) -> Trial:
@@ -197,6 +200,8 @@ class Optimizer:
             measured: constraint name to value; of a crash, what the machine still delivered.
             crash: True, a reason, or a Crash.
             blame: names of the constraints that a crash violated, where known.
+            censored: names of the readings in `measured` that were cut off, True for all: the true value lies there
+                or beyond, towards the crash.
             void: True or a reason, for a fault that says nothing of the params.
             replace: correct a trial that was told before.
         """
@@ -214,8 +219,9 @@ class Optimizer:
             )
         if isinstance(crash, Crash):
             measured, blame = {**crash.measured, **(measured or {})}, blame or crash.blame
+            censored = crash.censored if censored is None else censored
             crash = crash.reason
-        told = self._told_trial(found, cost, measured or {}, crash, blame, void)
+        told = self._told_trial(found, cost, measured or {}, crash, blame, censored, void)
         self._trials[told.number] = told
         self._told += 1
         if told.state == "void" and told.repeats is not None and found.state == "pending":
@@ -437,6 +443,10 @@ class Optimizer:
             Y=np.array(Y, dtype=float).reshape(len(told), len(names)),
             crashed=np.array([t.state == "crash" for t in told], dtype=bool),
             blame=[[names.index(name) for name in t.blame if name in names] or None for t in told],
+            censored=np.array(
+                [[c.name in t.censored or (c.censored and t.state == "crash") for c in self.constraints] for t in told],
+                dtype=bool,
+            ).reshape(len(told), len(names)),
             pending=np.array([self.space.encode(t.params) for t in self.trials if t.state == "pending"]).reshape(
                 -1, self.space.dimension
             ),
@@ -485,6 +495,7 @@ class Optimizer:
         measured: Mapping[str, float],
         crash: bool | str | None,
         blame: str | Sequence[str] | None,
+        censored: Censored,
         void: bool | str | None,
     ) -> Trial:
         names = [c.name for c in self.constraints if isinstance(c, Constraint)]
@@ -503,19 +514,20 @@ class Optimizer:
                     f"blame must name constraints ({', '.join(known)}); got {name!r}. Leave it out if unknown."
                 )
         values = {name: float(value) for name, value in measured.items()}
+        found = replace(found, measured=values, censored=censored_of(censored, values))
         if void is not None and void is not False:
             reason = void if isinstance(void, str) else ""
-            return replace(found, state="void", cost=None, measured=values, reason=reason, blame=())
+            return replace(found, state="void", cost=None, reason=reason, blame=())
         if crash is not None and crash is not False:
             reason = crash if isinstance(crash, str) else ""
-            return replace(found, state="crash", cost=None, measured=values, reason=reason, blame=blamed)
+            return replace(found, state="crash", cost=None, reason=reason, blame=blamed)
         if not is_number(cost):
             raise ValueError(
                 f"cost must be a finite number; got {cost!r}. If there is none, tell crash=True or void=True."
             )
         if blamed:
             raise ValueError(f"blame must belong to a crash; got {blame!r} with a cost. Leave one of them out.")
-        return replace(found, state="success", cost=float(cost), measured=values, reason="", blame=())  # type: ignore[arg-type]
+        return replace(found, state="success", cost=float(cost), reason="", blame=())  # type: ignore[arg-type]
 
     def _warn_about(self, told: Trial) -> None:
         for c in self.constraints:
