@@ -76,13 +76,13 @@ def compared(request):
     """Problems with crashes that are blamed on none: the draw, the model, and what sampling says."""
     G, crash_noise_std = request.param
     found = []
-    for seed in range(40):
+    for seed in range(30):
         trials, rng = random_draw(seed, G, crash_noise_std)
         model = CrashModel.condition(trials.X, trials.measured, trials.crashed, parts=trials.parts)
-        exact = sampled(trials.X, trials.measured, trials.sign, trials.parts, rng, joint=trials.crashed, samples=50_000)
-        if exact.effective > 500.0:  # too few to judge by
+        exact = sampled(trials.X, trials.measured, trials.sign, trials.parts, rng, joint=trials.crashed, samples=30_000)
+        if exact.effective > 300.0:  # else too few to judge by
             found.append((trials, model, exact))
-    assert len(found) >= 30
+    assert len(found) >= 22
     return found
 
 
@@ -174,7 +174,7 @@ def cut_off_by_nobody(t, rng):
 @pytest.mark.parametrize("deliver", [guilty, innocent, nobody, cut_off, cut_off_by_nobody], ids=lambda f: f.__name__)
 def test_partial_data_are_taken_in_as_sampling_says(deliver):
     in_mean, in_log_Z, in_blame = [], [], []
-    for seed in range(24):
+    for seed in range(20):
         t, rng = random_draw(100 + seed, 2, 0.1 * (seed % 2))
         first, readings, cut = deliver(t, rng)
         sign = t.sign
@@ -185,13 +185,13 @@ def test_partial_data_are_taken_in_as_sampling_says(deliver):
         whole, lower = np.where(cut, np.nan, readings), np.where(cut, readings, np.nan)
         joint = t.crashed if first is None else None
         exact = sampled(t.X, whole, sign, t.parts, rng, joint=joint, lower=lower if cut.any() else None, samples=40_000)
-        if exact.effective < 500.0:
+        if exact.effective < 300.0:
             continue
         assert model.converged
         in_mean.append(np.max(np.abs(model.predict(t.X)[0] - exact.mean) / t.prior_std))
         in_log_Z.append(abs(model.log_evidence - exact.log_evidence))
         in_blame.append(np.max(np.abs(model.blame() - exact.blame[t.crashed])))
-    assert len(in_mean) >= 16
+    assert len(in_mean) >= 12
     assert within(in_mean, 0.1, 0.3)
     assert within(in_log_Z, 0.15, 0.4)
     assert within(in_blame, 0.06, 0.15)
@@ -211,9 +211,9 @@ def difference_quotient(evidence, parts, j, name, step):
 @pytest.mark.parametrize("G", [2, 3])
 def test_gradients_with_unblamed_crashes_and_cut_off_readings_are_difference_quotients(G):
     errors = []
-    for seed in range(6):
+    for seed in range(2):
         rng = np.random.default_rng(seed)
-        t = draw(rng, int(rng.integers(10, 25)), G, 2, crash_noise_std=(0.05, 0.2)[seed % 2], crashes=5)
+        t = draw(rng, int(rng.integers(10, 20)), G, 2, crash_noise_std=(0.05, 0.2)[seed % 2], crashes=5)
         crashes = np.flatnonzero(t.crashed)
         blame = [None] * len(t.X)
         blame[crashes[0]] = [int(j) for j in np.flatnonzero(t.violated[crashes[0]])]
@@ -236,7 +236,7 @@ def test_gradients_with_unblamed_crashes_and_cut_off_readings_are_difference_quo
                 step = 1e-3 * t.parts[j]["lengthscales"][d]
                 exact = difference_quotient(evidence, t.parts, j, "lengthscales", step * unit)
                 errors.append(abs(gradient["lengthscales"][d] - exact) / max(abs(exact), 1e-6 / step))
-    assert len(errors) == 6 * G * 7
+    assert len(errors) == 2 * G * 7
     assert max(errors) < 1e-3
 
 
