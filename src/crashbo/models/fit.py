@@ -107,7 +107,7 @@ class _Search:
             if found.log_posterior > best.log_posterior:
                 gain, best = found.log_posterior - best.log_posterior, found
             else:
-                gain, best = 0.0, replace(best, evaluations=found.evaluations, sweeps=found.sweeps)
+                gain, best = 0.0, replace(found, posterior=best.posterior, log_posterior=best.log_posterior)
             if gain < _PASS_ENOUGH:
                 break
         posterior = best.posterior

@@ -63,6 +63,14 @@ class Result:
         """Probability that each constraint was violated in a trial that crashed."""
         return self.optimizer.blame(trial)
 
+    def p_violated(self, params: Any) -> Any:
+        """Probability that a trial at params would violate each constraint; a list gives arrays."""
+        return self.optimizer.p_violated(params)
+
+    def table(self) -> list[dict[str, Any]]:
+        """Every trial as a row of plain values, with the blame of crashes as inferred."""
+        return self.optimizer.table()
+
     def confirm(self, experiment: Experiment, n: int = 10) -> Confirmation:
         """Repeat the best trial n times and report mean, spread and crashes; a study's journal keeps them, too."""
         confirmation = self.optimizer.confirm(n)

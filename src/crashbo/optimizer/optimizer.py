@@ -6,14 +6,14 @@ May import strategies and below.
 import copy
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, NamedTuple, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from crashbo import strategies
-from crashbo.optimizer import saving
+from crashbo.optimizer import calibration, saving
 from crashbo.optimizer.records import (
     AnyConstraint,
     Censored,
@@ -271,16 +271,42 @@ class Optimizer:
             return np.full(len(params), np.nan)
         return np.asarray(np.exp(models.log_gamma(X)))
 
+    @overload
+    def p_violated(self, params: Params) -> dict[str, float]: ...
+    @overload
+    def p_violated(self, params: Sequence[Params]) -> dict[str, Array]: ...
+    def p_violated(self, params: Params | Sequence[Params]) -> dict[str, float] | dict[str, Array]:
+        """Probability that a trial at params would violate each constraint; a list gives arrays. NaN before any."""
+        if isinstance(params, Mapping):
+            return {name: float(p[0]) for name, p in self.p_violated([params]).items()}
+        points = [self.space.encode(self.space.check(p)) for p in params]
+        models = self._surrogates()
+        p = np.full((len(points), len(self.constraints)), np.nan)
+        if models is not None:
+            p = models.log_gamma.violated(np.array(points).reshape(len(points), self.space.dimension))
+        return dict(zip((c.name for c in self.constraints), p.T, strict=True))
+
     def blame(self, trial: Trial | int) -> dict[str, float]:
         """Probability that each constraint was violated in a trial that crashed; they need not sum to one."""
         found = self._trials.get(trial if isinstance(trial, int) else trial.number)
         if found is None or found.state != "crash":
             raise ValueError(f"trial must be one that crashed; got {trial!r}. See `trials` for their states.")
+        return self.blames()[found.number]
+
+    def blames(self) -> dict[int, dict[str, float]]:
+        """The blame of every trial that crashed, by its number."""
         models = self._surrogates()
-        assert models is not None
-        seen = self._observations()
-        row = int(np.sum(seen.crashed[: seen.numbers.index(found.number)]))
-        return dict(zip((c.name for c in self.constraints), map(float, models.crash_model.blame()[row]), strict=True))
+        if models is None:
+            return {}
+        names = [c.name for c in self.constraints]
+        crashes = [t.number for t in self.trials if t.state == "crash"]
+        rows = models.crash_model.blame().tolist()
+        return {number: dict(zip(names, row, strict=True)) for number, row in zip(crashes, rows, strict=True)}
+
+    def table(self) -> list[dict[str, Any]]:
+        """Every trial as a row of plain values, in order; `blame` as inferred (told ones are certain), for crashes."""
+        blames = self.blames()
+        return [{**asdict(t), "blame": blames.get(t.number, {})} for t in self.trials]
 
     def confirm(self, n: int = 10, params: Params | None = None) -> Confirmation:
         """Queue n repeats of the best trial (or of params): the next asks give them. Returns their report."""
@@ -410,7 +436,9 @@ class Optimizer:
         if "surrogates" in task.__dict__:
             self._remember(task.surrogates)
         params = self.space.decode(proposal.x)
-        return Trial(self._next, params, p_safe=proposal.p_safe, admissible=proposal.admissible)
+        p = proposal.p_safe
+        reported = None if p is None else calibration.shifted(p, calibration.shift_of(self._trials.values()))
+        return Trial(self._next, params, p_safe=reported, p_model=p, admissible=proposal.admissible)
 
     def _designed(self) -> dict[str, Any]:
         """The design's next setting that was not tried, unless all were."""
@@ -424,7 +452,7 @@ class Optimizer:
 
     def _task(self) -> Task:
         seen = self._observations()
-        predicted = [self._trials[i].p_safe if self._trials[i].origin == "search" else None for i in seen.numbers]
+        predicted = [self._trials[i].p_model if self._trials[i].origin == "search" else None for i in seen.numbers]
         left = None
         if self.risk.trials is not None:
             left = max(self.risk.trials - sum(t.state != "void" for t in self.trials), 0)

@@ -127,7 +127,7 @@ class Trial:
     number: int
     params: dict[str, Any]
     state: State = "pending"
-    p_safe: float | None = None  # as predicted when it was proposed
+    p_safe: float | None = None  # as predicted when it was proposed; see `calibration` for proposals of the search
     cost: float | None = None
     measured: dict[str, float] = field(default_factory=dict)
     reason: str = ""
@@ -136,6 +136,7 @@ class Trial:
     origin: str = "search"  # or "start", "design", "told", "confirm"
     admissible: bool = True  # False where the risk asked for more safety than any x has
     repeats: int | None = None  # of a repeat, which confirmation it belongs to
+    p_model: float | None = None  # of a proposal of the search, what the model itself predicted
 
 
 def constraints_of(

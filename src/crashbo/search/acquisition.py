@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import log_ndtr
+from scipy.special import log_ndtr, ndtr
 
 from crashbo.models.ep import Sites
 from crashbo.models.latent import Posterior, condition
@@ -33,9 +33,17 @@ class LogGamma:
         """log Gamma at X."""
         total = np.zeros(len(X))
         for j in range(len(self.crash.hypers)):
-            mean, var = self.crash.predict(j, X)
-            total += log_ndtr((self.crash.hypers[j].threshold - mean) / np.sqrt(var + self._extra(j)))
+            total += log_ndtr(self._z(j, X))
         return total
+
+    def violated(self, X: Array) -> Array:
+        """Probability that each constraint is violated at X, (m, G)."""
+        return np.stack([ndtr(-self._z(j, X)) for j in range(len(self.crash.hypers))], axis=1)
+
+    def _z(self, j: int, X: Array) -> Array:
+        mean, var = self.crash.predict(j, X)
+        z: Array = (self.crash.hypers[j].threshold - mean) / np.sqrt(var + self._extra(j))
+        return z
 
     def with_gradient(self, X: Array) -> ValueAndGradient:
         """log Gamma at X and its gradient."""
