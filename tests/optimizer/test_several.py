@@ -104,20 +104,28 @@ def test_a_cause_that_nobody_measures_takes_the_blame_that_the_measured_one_cann
     assert list(optimizer.thresholds) == ["load"]
 
 
-def upper_end_with(**said):
-    """How high the load's threshold may lie after a crash from heat, at a load of 1.05."""
-    optimizer = told(12, outcome=lambda p: {"crash": True, "blame": causes(p)} if causes(p) else silent(p))
-    optimizer.tell({"x": 0.575, "y": 0.95}, crash=True, **said)
+def blaming(params):
+    """The same machine, but it says why it crashed."""
+    return {"crash": True, "blame": causes(params)} if causes(params) else silent(params)
+
+
+def upper_end_with(params, **said):
+    """How high the load's threshold may lie after one more crash."""
+    optimizer = told(12, noise={"load": 0.005}, outcome=blaming)
+    optimizer.tell(params, crash=True, **said)
     return optimizer.thresholds["load"].interval[1]
 
 
-def test_a_guilty_reading_bounds_the_threshold_and_an_innocent_or_cut_off_one_does_not():
-    reading = {"measured": {"load": 1.05}}
-    assert upper_end_with(**reading, blame="load") < 1.07
-    free = upper_end_with(blame="heat")
-    assert free > 1.09  # the data leave room for a reading to bound it
-    assert upper_end_with(**reading, blame="heat") > 1.09
-    assert upper_end_with(**reading, blame="load", censored=True) > 1.09
+def test_a_guilty_reading_bounds_the_threshold_and_an_innocent_one_does_not():
+    hot, reading = {"x": 0.575, "y": 0.95}, {"measured": {"load": 1.05}}  # as it is there
+    assert upper_end_with(hot, **reading, blame="load") < 1.08
+    assert upper_end_with(hot, **reading, blame="heat") > LOAD
+
+
+def test_a_reading_that_was_cut_off_does_not_bound_the_threshold():
+    loaded, reading = {"x": 0.95, "y": 0.5}, {"measured": {"load": 1.05}}  # the load there is 1.2
+    assert upper_end_with(loaded, **reading, blame="load") < 1.08
+    assert upper_end_with(loaded, **reading, blame="load", censored=True) > LOAD
 
 
 def test_a_constraint_whose_crashes_are_always_cut_off_says_so_once():
