@@ -35,7 +35,7 @@ Families: `paper` (the first five), `literature`, `hidden` (from mueller-ackley5
 
 from collections.abc import Callable
 
-from crashbo.problems import engineering, hidden, literature, paper
+from crashbo.problems import engineering, hidden, literature, paper, solo8
 from crashbo.problems.problem import Limit, Problem, Truth
 
 __all__ = ["Limit", "Problem", "Truth", "get", "names"]
@@ -46,16 +46,21 @@ _FACTORIES: dict[str, Callable[[], Problem]] = {
     **literature.FACTORIES,
     **hidden.FACTORIES,
     **engineering.FACTORIES,
+    **solo8.FACTORIES,
 }
 
 
 def names() -> list[str]:
-    """All problems, the paper's first."""
+    """All problems, the paper's first; "solo8-jump", the last, is listed even where its extra is not installed."""
     return list(_FACTORIES)
 
 
 def get(name: str) -> Problem:
-    """The problem of that name."""
+    """The problem of that name.
+
+    Raises:
+        ModuleNotFoundError: where it needs an extra that is not installed; the message names it.
+    """
     if name not in _FACTORIES:
         raise ValueError(f"name must be one of {', '.join(_FACTORIES)}; got {name!r}. See crashbo.problems.names().")
     return _FACTORIES[name]()
