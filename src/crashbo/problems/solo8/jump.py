@@ -31,7 +31,7 @@ Array = NDArray[np.float64]
 
 LONGEST = 1.6  # s: no jump lasts longer
 PATIENCE = 0.25  # s after the planned take-off in which the robot must leave the ground
-AIRBORNE = 0.02  # s without contact before a contact counts as landing
+AIRBORNE = 0.03  # s without contact that make a flight: feet may skip while they push
 CAMERA = 5  # ticks between two readings of the motion capture: 200 Hz
 AFTERMATH = 0.8  # s that a recorded jump goes on after it is over
 _STEPS = round(TICK / robot.TIMESTEP)
@@ -119,7 +119,8 @@ def jump(gains: Gains, setup: Setup, *, rng: np.random.Generator | None = None, 
     data.qpos[2], data.qpos[7:] = setup.plan.rest, orders.pose
     senses = _Senses(setup, orders)
     peaks, highest, crash = np.zeros(8), setup.plan.rest, ""
-    left = end = None  # ticks of take-off and of the jump's end
+    airborne, left = 0, False  # ticks since it last touched the ground, and whether it took off
+    end: int | None = None  # the tick at which the jump is over
     rows: list[tuple[Any, ...]] = []
     for tick in range(len(orders.bias)):
         current = _DEAD
@@ -143,12 +144,12 @@ def jump(gains: Gains, setup: Setup, *, rng: np.random.Generator | None = None, 
             continue
         if tick % CAMERA == 0:
             highest = max(highest, float(data.qpos[2]))
-        if left is None:
-            if data.ncon == 0 and tick * TICK > setup.plan.wait + setup.plan.crouch:
-                left = tick
-            elif tick * TICK > orders.take_off_time + PATIENCE:
-                end = tick  # it never left the ground
-        elif data.ncon > 0 and tick > left + AIRBORNE / TICK:
+        airborne = airborne + 1 if data.ncon == 0 else 0
+        if not left and airborne * TICK >= AIRBORNE:
+            left = True
+        elif not left and tick * TICK > orders.take_off_time + PATIENCE:
+            end = tick  # it never left the ground
+        elif left and not airborne:
             end, crash = tick, _fall(data, setup.tilt)
     noise = np.zeros(2) if rng is None else rng.standard_normal(2) * (setup.noise.height, setup.noise.current)
     tape = _tape(rows, end if end is not None else len(rows)) if record else None
