@@ -48,7 +48,7 @@ def render(poses: Array, width: int, height: int) -> Frames:
     model = robot.build()
     data = mujoco.MjData(model)
     camera = mujoco.MjvCamera()
-    camera.lookat[:], camera.distance, camera.azimuth, camera.elevation = (0.0, 0.0, 0.42), 1.75, 115.0, -9.0
+    camera.lookat[:], camera.distance, camera.azimuth, camera.elevation = (0.0, 0.0, 0.40), 1.45, 115.0, -8.0
     with mujoco.Renderer(model, height, width) as renderer:
         frames = []
         for pose in poses:
