@@ -151,7 +151,9 @@ def main() -> None:
     problem = crashbo.problems.get("solo8-jump")
     known = -problem.truth(problem.optimum).cost
     print(f"{options.trials} trials, {options.seeds} seeds; best known repeatable jump {known:.3f} m")
-    print(f"{'method':12s} {'height':>7s} {'worst':>6s} {'within 3 %':>10s} {'crashes':>8s} {'falls':>6s} {'s/trial':>8s}")
+    print(
+        f"{'method':12s} {'height':>7s} {'worst':>6s} {'within 3 %':>10s} {'crashes':>8s} {'falls':>6s} {'s/trial':>8s}"
+    )
     with ProcessPoolExecutor(options.workers) as pool:
         for method in options.methods.split(","):
             done = list(pool.map(run, [Study(method, seed, options.trials) for seed in range(options.seeds)]))

@@ -2,8 +2,8 @@
 
 The paper's experiment in simulation. Four gains, of knees and hips, go from where the optimiser sets them to fixed
 final values during the jump; the cost is minus the greatest height of the base; the sum of the motors' peak currents
-is measured, and above a level that nobody told, the boards trip. A robot with limp hips rears up in flight, comes down on
-its hind legs and has fallen: a second cause of crashes, which nobody measures.
+is measured, and above a level that nobody told, the boards trip. A robot with limp hips rears up in flight, comes
+down on its hind legs and has fallen: a second cause of crashes, which nobody measures.
 
 What was fitted. No robot is at hand: the plan, the schedule and the ranges of the gains were chosen such that the
 simulation resembles the paper's report, and the trip level is the number that the paper learnt. That a jump of about
