@@ -99,7 +99,9 @@ def summary(story: Story) -> str:
     return "\n".join(lines)
 
 
-_HEAD = "trial   p_knee p_hip  d_knee d_hip    height  current     best   boards trip at (90 % interval)"
+_HEAD = (
+    "trial   p_knee p_hip d_knee d_hip      height  current                  best      boards trip at (90 % interval)"
+)
 
 
 def _line(told: Trial, best: Trial | None, learnt: Learnt) -> str:
@@ -109,7 +111,7 @@ def _line(told: Trial, best: Trial | None, learnt: Learnt) -> str:
     else:
         what = f"CRASH: {told.reason}"
     top = f"{-_cost(best):.3f} m" if best is not None else "   -   "
-    return f"{told.number:5d}   {where}   {what:<24s} {top}   {_threshold(learnt)}"
+    return f"{told.number:5d}   {where}   {what:<33s} {top}   {_threshold(learnt)}"
 
 
 def _threshold(learnt: Learnt) -> str:

@@ -3,6 +3,8 @@
 May import every other layer; matplotlib comes through `plots`.
 """
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -95,7 +97,7 @@ def _surface(figure: Figure, axes: Axes, grid: Array, values: Array, colours: st
     figure.colorbar(drawn, ax=axes, shrink=0.8, label=words)
 
 
-def _mark(colour: str, size: float) -> dict[str, object]:
+def _mark(colour: str, size: float) -> dict[str, Any]:
     return {
         "color": colour,
         "markersize": size,
@@ -105,5 +107,5 @@ def _mark(colour: str, size: float) -> dict[str, object]:
     }
 
 
-def _cross() -> dict[str, object]:
+def _cross() -> dict[str, Any]:
     return {"color": CRASH, "markersize": 7, "markeredgewidth": 2.0, "linestyle": "none"}

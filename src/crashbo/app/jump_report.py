@@ -47,8 +47,9 @@ def page(story: Story, films: list[Picture], figures: list[Picture], rendered: b
         *(f"<h2>{escape(picture.words)}</h2>{_image(picture)}" for picture in figures),
         "<h2>Trials</h2>",
         _table(story),
-        "<p>This is a simulation. Masses, lengths and motors are the robot's; the plan, the ranges of the gains and "
-        "the trip level were fitted to figures of Marco et al., <i>Robot Learning with Crash Constraints</i>, 2021.</p>",
+        "<p>This is a simulation. Masses, lengths and motors are the robot's, the plan, the ranges of the gains and "
+        "the trip level were fitted to the figures in Marco et al., <i>Robot Learning with Crash "
+        "Constraints</i>, 2021.</p>",
     ]
     head = f"<meta charset='utf-8'><title>Solo8 learns to jump</title><style>{_STYLE}</style>"
     head += "<meta name='viewport' content='width=device-width'>"

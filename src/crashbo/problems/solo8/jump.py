@@ -117,6 +117,7 @@ def jump(gains: Gains, setup: Setup, *, rng: np.random.Generator | None = None, 
     data = mujoco.MjData(model)
     orders = _Orders.of(gains, setup, rng)
     data.qpos[2], data.qpos[7:] = setup.plan.rest, orders.pose
+    mujoco.mj_forward(model, data)
     senses = _Senses(setup, orders)
     peaks, highest, crash = np.zeros(8), setup.plan.rest, ""
     airborne, left = 0, False  # ticks since it last touched the ground, and whether it took off
@@ -144,7 +145,8 @@ def jump(gains: Gains, setup: Setup, *, rng: np.random.Generator | None = None, 
             continue
         if tick % CAMERA == 0:
             highest = max(highest, float(data.qpos[2]))
-        airborne = airborne + 1 if data.ncon == 0 else 0
+        pushing = tick * TICK > setup.plan.wait + setup.plan.crouch  # feet may also lift while it drops to crouch
+        airborne = airborne + 1 if pushing and data.ncon == 0 else 0
         if not left and airborne * TICK >= AIRBORNE:
             left = True
         elif not left and tick * TICK > orders.take_off_time + PATIENCE:
@@ -179,7 +181,8 @@ class _Orders:
             strength = 1.0 + setup.noise.strength * rng.standard_normal(8)
             speed_noise = setup.noise.speed * rng.standard_normal(shape)
         begin, until = setup.schedule
-        blend = smooth_step((np.arange(shape[0]) * TICK - begin) / (until - begin))[:, None]
+        t = np.asarray(np.arange(shape[0]) * TICK, dtype=float)
+        blend = smooth_step((t - begin) / (until - begin))[:, None]
         p = gains.p + blend * (setup.final.p - gains.p)
         d = gains.d + blend * (setup.final.d - gains.d)
         bias = planned.torques + p * (planned.angles - zero)

@@ -52,13 +52,14 @@ class Reference:
 
 def reference(plan: Plan, duration: float) -> Reference:
     """The plan, tick by tick."""
-    z, acceleration, leaves = _heights(plan, np.arange(round(duration / TICK)) * TICK)
+    t = np.asarray(np.arange(round(duration / TICK)) * TICK, dtype=float)
+    z, acceleration, leaves = _heights(plan, t)
     r = np.hypot(z - FOOT_RADIUS, plan.foot_x)
     q = np.arccos(np.minimum(r / (2.0 * LINK), _STRAIGHT))
     hip, knee = q - np.arcsin(plan.foot_x / r), -2.0 * q
     load = MASS * (GRAVITY + acceleration) / 4.0
     torque = -plan.feedforward * load * LINK * np.sin(hip + knee)  # the load's lever about the knee
-    torque[np.arange(len(z)) * TICK >= leaves] = 0.0
+    torque[t >= leaves] = 0.0
     pair = np.stack([hip, knee], axis=1)
     fed = np.stack([np.zeros_like(torque), torque], axis=1)
     return Reference(np.tile(pair, 4) * MIRROR, np.tile(fed, 4) * MIRROR, leaves)
