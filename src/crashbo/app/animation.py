@@ -84,8 +84,17 @@ def _captioned(image: Image.Image, film: Film, tick: int) -> Image.Image:
     return image
 
 
+def _palette(image: Image.Image) -> Image.Image:
+    """The colours of a frame, and those that are small but matter."""
+    swatches = image.copy()
+    pen = ImageDraw.Draw(swatches)
+    for k, colour in enumerate((_INK, _CRASH)):
+        pen.rectangle([40 * k, HEIGHT - 40, 40 * k + 39, HEIGHT], fill=colour)
+    return swatches.quantize(_COLOURS)
+
+
 def _write(film: Film, images: list[Image.Image]) -> None:
-    palette = images[len(images) // 2].quantize(_COLOURS)  # one for all frames: a new one each would flicker
+    palette = _palette(images[len(images) // 2])  # one for all frames: a new one each would flicker
     flat = [image.quantize(palette=palette, dither=Image.Dither.NONE) for image in images]
     times = [round(1000 * _SHOWN)] * (len(flat) - 1) + [round(1000 * _LINGER)]
     flat[0].save(film.path, save_all=True, append_images=flat[1:], duration=times, loop=0, optimize=True)

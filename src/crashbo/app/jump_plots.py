@@ -34,13 +34,14 @@ def draw_slice(seen: Slice) -> Figure:
         right.clabel(line, fmt=f"trips at {seen.threshold:.1f} A", fontsize=8.5)
     for axes in (left, right):
         axes.plot(seen.successes[:, 0], seen.successes[:, 1], "o", label="success", **_mark(NEXT, 6))
-        axes.plot(*seen.best[:2], "*", label="best", **_mark("#F0E442", 15))
+        axes.plot(*seen.best[:2], "*", label="best", **_mark("#F0E442", 15, SUCCESS))
         axes.set_xlabel("P of the knees")
     right.plot(seen.tripped[:, 0], seen.tripped[:, 1], "X", label="boards tripped", **_mark(CRASH, 8))
     if len(seen.fallen):
         right.plot(seen.fallen[:, 0], seen.fallen[:, 1], "P", label="fell", **_mark("#CC79A7", 8))
     left.set_ylabel("P of the hips")
-    right.legend(loc="upper left", fontsize=8.5, framealpha=0.9, ncols=2)
+    handles, labels = right.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=4, fontsize=9, frameon=False)
     return figure
 
 
@@ -58,6 +59,8 @@ def draw_course(story: Story) -> Figure:
     _draw_currents(lower, story, numbers, currents, crashed)
     lower.set_xlabel("trial")
     lower.set_xlim(-0.8, numbers[-1] + 0.8)
+    handles, labels = (a + b for a, b in zip(*(x.get_legend_handles_labels() for x in (upper, lower)), strict=True))
+    figure.legend(handles, labels, loc="outside lower center", ncols=6, fontsize=9, frameon=False)
     return figure
 
 
@@ -70,22 +73,20 @@ def _draw_heights(axes: Axes, numbers: Array, heights: Array, crashed: NDArray[n
     low, high = np.nanmin(heights), np.nanmax(heights)
     floor = low - 0.06 * (high - low + 0.1)
     axes.plot(numbers[crashed], np.full(crashed.sum(), floor), "x", label="crash", **_cross())
-    axes.legend(loc="lower right", fontsize=9)
 
 
 def _draw_currents(axes: Axes, story: Story, numbers: Array, currents: Array, crashed: NDArray[np.bool_]) -> None:
-    plots.title(axes, "Current", "the learnt trip level closes in on the true one, which nobody told")
+    plots.title(axes, "Current", "and the trip level learnt from it; the true one was never told")
     axes.set_ylabel("sum of peak currents (A)")
     value = np.array([np.nan if k.value is None else k.value for k in story.learnt])
     ends = np.array([k.interval or (np.nan, np.nan) for k in story.learnt])
-    axes.fill_between(numbers, ends[:, 0], ends[:, 1], color=_BAND, alpha=0.25, linewidth=0, label="its 90 % interval")
     axes.plot(numbers, value, color=LEVEL, linewidth=1.8, label="learnt trip level")
+    axes.fill_between(numbers, ends[:, 0], ends[:, 1], color=_BAND, alpha=0.25, linewidth=0, label="its 90 % interval")
     axes.axhline(story.trip, color=_TRUTH, linewidth=1.2, linestyle=":", label=f"true trip level {story.trip:.1f} A")
     axes.plot(numbers, currents, "o", color=SUCCESS, markersize=5)
     low, top = np.nanmin(currents), story.trip + 25.0
-    axes.plot(numbers[crashed], np.full(crashed.sum(), low - 5.0), "x", **_cross())
-    axes.set_ylim(low - 10.0, top)
-    axes.legend(loc="lower right", fontsize=9, ncols=3)
+    axes.plot(numbers[crashed], np.full(crashed.sum(), low - 4.0), "x", **_cross())
+    axes.set_ylim(low - 8.0, top)
 
 
 def _surface(figure: Figure, axes: Axes, grid: Array, values: Array, colours: str, words: str) -> None:
@@ -97,11 +98,11 @@ def _surface(figure: Figure, axes: Axes, grid: Array, values: Array, colours: st
     figure.colorbar(drawn, ax=axes, shrink=0.8, label=words)
 
 
-def _mark(colour: str, size: float) -> dict[str, Any]:
+def _mark(colour: str, size: float, edge: str = _HALO) -> dict[str, Any]:
     return {
         "color": colour,
         "markersize": size,
-        "markeredgecolor": _HALO,
+        "markeredgecolor": edge,
         "markeredgewidth": 1.0,
         "linestyle": "none",
     }
