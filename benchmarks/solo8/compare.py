@@ -1,8 +1,8 @@
 """Solo8's jump given to crashbo and to Optuna's samplers: 50 trials from (0, 0, 1, 1), heights and crashes.
 
     pip install -e '.[robot]' optuna cmaes torch              # torch: for Optuna's GP sampler
-    python benchmarks/solo8_compare.py                        # all methods, 10 seeds
-    python benchmarks/solo8_compare.py --methods crashbo,tpe-fail --seeds 3
+    python benchmarks/solo8/compare.py                        # all methods, 10 seeds
+    python benchmarks/solo8/compare.py --methods crashbo,tpe-fail --seeds 3
 
 Every method sees the same noisy robot. What each does with a crash, the first word is the sampler:
     crashbo      learns from it
