@@ -170,5 +170,14 @@ def test_importing_crashbo_loads_nothing_foreign_but_the_parts_of_numpy_and_scip
         if "-packages" in file and not any(Path(file).is_relative_to(home) for home in homes)
     }
     assert foreign == set()
-    heavy = {"scipy.stats", "scipy.interpolate", "scipy.integrate", "mujoco", "matplotlib", "pandas", "optuna", "sklearn"}
+    heavy = {
+        "scipy.stats",
+        "scipy.interpolate",
+        "scipy.integrate",
+        "mujoco",
+        "matplotlib",
+        "pandas",
+        "optuna",
+        "sklearn",
+    }
     assert heavy.isdisjoint(files)
