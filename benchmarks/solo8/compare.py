@@ -5,7 +5,7 @@
     python benchmarks/solo8/compare.py --methods crashbo,tpe-fail --seeds 3
 
 Every method sees the same noisy robot. What each does with a crash, the first word is the sampler:
-    crashbo      learns from it
+    crashbo      learns from it, as `crashbo demo` does: that is the very study
     ...-fail     is told a failed trial, which Optuna keeps and its samplers ignore
     ...-low      is told a jump of 0.25 m, the height at rest: a penalty that somebody has to invent
 
@@ -26,6 +26,8 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import numpy as np
 
 import crashbo
+from crashbo.app import demo
+from crashbo.problems.solo8.problem import START
 
 SAMPLERS = ("tpe", "gp", "cmaes")
 METHODS = ("crashbo", *(f"{sampler}-{told}" for sampler in SAMPLERS for told in ("fail", "low")), "random-fail")
@@ -54,8 +56,8 @@ def run(study: Study) -> Figures:
     problem = crashbo.problems.get("solo8-jump")
     rng = np.random.default_rng(1000 + study.seed)
     since = time.process_time()
-    play = _crashbo if study.method == "crashbo" else _optuna
-    jumps, reasons, threshold, interval = play(problem, rng, study)
+    search = _crashbo if study.method == "crashbo" else _optuna
+    jumps, reasons, threshold, interval = search(problem, rng, study)
     seconds = (time.process_time() - since) / study.trials
     height, params = repeatable(problem, jumps, rng)
     return Figures(
@@ -85,29 +87,17 @@ def repeatable(problem, jumps, rng):
 
 
 def _crashbo(problem, rng, study):
-    from crashbo.problems.solo8.problem import START
-
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a fit that did not converge: the study goes on
-        result = crashbo.minimize(
-            lambda params: problem.evaluate(params, rng),
-            problem.space,
-            constraints=problem.constraints,
-            trials=study.trials,
-            seed=study.seed,
-            start=[START],
-            progress=False,
-        )
-    learnt = result.thresholds["current"]
-    jumps = [(-t.cost, t.params) for t in result.trials if t.state == "success"]
-    reasons = [t.reason for t in result.trials if t.state == "crash"]
-    return jumps, reasons, float("nan") if learnt.value is None else learnt.value, learnt.interval or (np.inf, -np.inf)
+        story = demo.play(study.trials, study.seed, say=lambda words: None)
+    jumps = [(-t.cost, t.params) for t in story.trials if t.state == "success"]
+    reasons = [t.reason for t in story.trials if t.state == "crash"]
+    last = story.learnt[-1]
+    return jumps, reasons, np.nan if last.value is None else last.value, last.interval or (np.inf, -np.inf)
 
 
 def _optuna(problem, rng, study):
     import optuna
-
-    from crashbo.problems.solo8.problem import START
 
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     warnings.simplefilter("ignore")
