@@ -29,7 +29,7 @@ D parameters, G measured quantities; the share of the space that crashes (by 40,
     welded-beam             4   5   73.8 % 0.00850962      1.72485
     speed-reducer           7   8   99.9 %    2352.45      2994.47
     tension-spring          3   3   90.1 %     0.0025    0.0126652
-    solo8-jump              4   1     31 %      -0.91       -0.773
+    solo8-jump              4   1     32 %      -0.91       -0.773
 
 Families: `paper` (the first five), `literature`, `hidden` (from mueller-ackley5d on), `engineering` (from
 pressure-vessel on) and `solo8`, a physics simulation, of which the figures are found by search and not exact.
