@@ -16,6 +16,22 @@ from crashbo.app.blame import Blames
 from crashbo.app.illustration import FASTEST, SLOWEST, TRIP_LEVEL, Illustration
 from crashbo.app.reliability import Reliability
 
+__all__ = [
+    "CRASH",
+    "LEVEL",
+    "MODEL",
+    "NEXT",
+    "SUCCESS",
+    "Axes",
+    "Figure",
+    "draw_blame",
+    "draw_illustration",
+    "draw_reliability",
+    "dress",
+    "save",
+    "title",
+]
+
 Array = NDArray[np.float64]
 
 MODEL, CRASH, SUCCESS, NEXT, LEVEL = "#0072B2", "#D55E00", "#1A1A1A", "#009E73", "#8A6100"
@@ -54,8 +70,8 @@ def draw_reliability(found: Sequence[Reliability]) -> Figure:
     figure = Figure(figsize=(3.6 * len(found), 4.6), layout="constrained")
     panels = figure.subplots(2, len(found), sharex=True, sharey="row", height_ratios=[3.4, 1.0], squeeze=False)
     for (upper, lower), r in zip(panels.T, found, strict=True):
-        _dress(upper)
-        _dress(lower)
+        dress(upper)
+        dress(lower)
         upper.set_title(r.name, loc="left", fontsize=10.5, fontweight="bold")
         upper.plot([0.0, 1.0], [0.0, 1.0], color=_TRUTH, linewidth=1.2, linestyle=":")
         seen = r.counts > 0
@@ -78,8 +94,8 @@ def draw_blame(seen: Blames) -> Figure:
     """The probability that each constraint was violated, one row a crash; a blame that was told is filled."""
     figure = Figure(figsize=(6.4, 1.4 + 0.28 * len(seen.numbers)), layout="constrained")
     axes = figure.subplots()
-    _dress(axes)
-    _title(axes, "Blame", "probability that a constraint was violated, crash by crash")
+    dress(axes)
+    title(axes, "Blame", "probability that a constraint was violated, crash by crash")
     rows = np.arange(len(seen.numbers))
     for j, name in enumerate(seen.constraints):
         color, marker = _CAUSES[j % len(_CAUSES)], _MARKERS[j % len(_MARKERS)]
