@@ -64,6 +64,14 @@ class Result:
         """Probability that each constraint was violated in a trial that crashed."""
         return self.optimizer.blame(trial)
 
+    def p_violated(self, params: Any) -> Any:
+        """Probability that a trial at params would violate each constraint; a list gives arrays."""
+        return self.optimizer.p_violated(params)
+
+    def table(self) -> list[dict[str, Any]]:
+        """Every trial as a row of plain values, with the blame of crashes as inferred."""
+        return self.optimizer.table()
+
     def confirm(self, experiment: Experiment, n: int = 10) -> Confirmation:
         """Repeat the best trial n times and report mean, spread and crashes; a study's journal keeps them, too."""
         confirmation = self.optimizer.confirm(n)
@@ -335,7 +343,7 @@ def _tell(study: Optimizer, trial: Trial, outcome: Outcome | Crash | Void) -> Tr
         return study.tell(trial, crash=outcome)
     if isinstance(outcome, Void):
         return study.tell(trial, void=outcome.reason or True)
-    return study.tell(trial, cost=outcome.cost, measured=outcome.measured)
+    return study.tell(trial, cost=outcome.cost, measured=outcome.measured, censored=outcome.censored)
 
 
 class _Inline:

@@ -44,6 +44,7 @@ class Observations:
     cost_noise_std: float | None
     noise_std: tuple[float | None, ...]
     thresholds: tuple[Threshold, ...]
+    censored: NDArray[np.bool_] | None = None  # (n, G), where Y is only a lower bound
 
     @property
     def succeeded(self) -> NDArray[np.bool_]:
@@ -153,8 +154,8 @@ def fit_surrogates(
     """Fit both models, warm where memory allows; past a hundred trials not anew for every single one."""
     n = len(seen.numbers)
     learn = memory is None or n <= _REFIT_EACH or n >= _REFIT_GROWTH * memory.fitted_at
-    crash_data = hybrid_data(seen.X, seen.Y, seen.crashed, seen.blame)
-    crash_start = _aligned(memory, seen.numbers) if memory is not None else None
+    crash_data = hybrid_data(seen.X, seen.Y, seen.crashed, seen.blame, seen.censored, whole=True)
+    crash_start = _aligned(memory, seen.numbers, len(crash_data.X)) if memory is not None else None
     crash_parts = make_parts(crash_data, crash_prior, noise_std=seen.noise_std, thresholds=seen.thresholds)
     if learn or crash_start is None or crash_start.measured != crash_data.kind:
         fitted = fit(crash_data, crash_parts, start=crash_start, tolerance=_EP_TOLERANCE, enough=_ENOUGH)
@@ -209,12 +210,15 @@ def with_pending(cost: Posterior, pending: Array) -> Posterior:
     return latent.condition(data, cost.hypers)
 
 
-def _aligned(memory: Memory, numbers: tuple[int, ...]) -> Warm | None:
-    """The crash model's memory with one site a trial of now: trials may have come in between, or gone."""
+def _aligned(memory: Memory, numbers: tuple[int, ...], rows: int) -> Warm | None:
+    """The crash model's memory with one site a trial of now: trials may have come in between, or gone.
+
+    Rows past the trials begin without a site.
+    """
     warm = memory.crash
     if warm is None or warm.sites is None:
         return warm
     row = {number: i for i, number in enumerate(memory.numbers)}
-    old = [row.get(number, -1) for number in numbers]
+    old = [row.get(number, -1) for number in numbers] + [-1] * (rows - len(numbers))
     padded = (np.pad(site, ((0, 0), (0, 1))) for site in warm.sites)
     return replace(warm, sites=Sites(*(site[:, old] for site in padded)))

@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crashbo.models.fit import fit
+from crashbo.models.hybrid import HybridData
 from crashbo.models.hyperpriors import of_crash
-from crashbo.models.latent import HybridData, Posterior
+from crashbo.models.latent import Posterior
 from crashbo.models.parts import make_part
 from crashbo.search.surrogates import Observations, Threshold
 

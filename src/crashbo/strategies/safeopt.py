@@ -22,7 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crashbo.models import hyperpriors, latent
-from crashbo.models.latent import HybridData, Hyperparameters, Posterior
+from crashbo.models.hybrid import HybridData
+from crashbo.models.latent import Hyperparameters, Posterior
 from crashbo.numerics.kernels import SQUARED_EXPONENTIAL
 from crashbo.search.acquisition import LogGamma
 from crashbo.search.candidates import is_taken
