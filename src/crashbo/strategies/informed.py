@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from crashbo.models.fit import fit
 from crashbo.models.hybrid import HybridData
-from crashbo.models.hyperpriors import weak
+from crashbo.models.hyperpriors import of_crash
 from crashbo.models.latent import Posterior
 from crashbo.models.parts import make_part
 from crashbo.search.surrogates import Observations, Threshold
@@ -49,7 +49,7 @@ def measured_alone(seen: Observations) -> HybridData:
 def regressions(seen: Observations) -> Posterior:
     """One plain GP a constraint, with its known threshold."""
     data, D = measured_alone(seen), seen.X.shape[1]
-    prior = replace(weak(D), crash_noise_std=0.0)
+    prior = replace(of_crash(D), crash_noise_std=0.0)
     parts = tuple(
         make_part(y, sign, prior, dimension=D, labelled=False, noise_std=noise_std, threshold=c)
         for y, sign, noise_std, c in zip(data.Y, data.sign, seen.noise_std, seen.thresholds, strict=True)
