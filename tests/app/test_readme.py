@@ -26,7 +26,7 @@ def test_it_is_short():
     assert len(README.splitlines()) <= 120
 
 
-PAGES = ["README.md", "CONTRIBUTING.md", *(f"docs/{path.name}" for path in sorted((ROOT / "docs").glob("*.md")))]
+PAGES = ["README.md", "CONTRIBUTING.md", *(str(p.relative_to(ROOT)) for p in sorted((ROOT / "docs").rglob("*.md")))]
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -70,6 +70,19 @@ def test_what_a_crash_measured_before_it_happened_is_kept():
     assert (trial.state, trial.measured) == ("crash", {"current": 104.2})
 
 
+def test_a_reading_that_was_cut_off_is_known_to_be():
+    def objective(trial):
+        measure(trial, current=99.0, heat=40.0)
+        raise crashbo.Crash("tripped", censored="current")
+
+    (trial,) = records(run(objective))
+    assert trial.censored == ("current",)
+    study = optuna.create_study(sampler=CrashSampler(seed=0))
+    told = tell(study, study.ask(X), crash=True, measured={"current": 99.0}, censored=True)
+    assert told.censored == ("current",)
+    assert tell(study, 0, crash=True, measured={"current": 99.0}, replace=True).censored == ()
+
+
 def test_another_exception_is_void_unless_every_fail_counts():
     study = run(raising(ZeroDivisionError("a bug")))
     (trial,) = records(study)
@@ -274,6 +287,7 @@ class TestDeclared:
             constraints=[crashbo.Constraint("current", threshold=(80.0, 120.0), side="below"), crashbo.Unmeasured("o")],
             risk=crashbo.Budget(5, trials=50),
             noise={"cost": 0.1, "current": 0.2},
+            strategy="eicc",
             on_fail="crash",
             lease=30.0,
         )

@@ -11,6 +11,7 @@ study, each with a `CrashSampler` of its own. What is stored where:
 | | `crashbo:state` | "crash", "void", or "error": a FAIL by an exception that is neither |
 | | `crashbo:reason` | why it failed, text |
 | | `crashbo:blame` | names of the constraints that a crash violated, as told |
+| | `crashbo:censored` | names of the measurements that were cut off |
 | | `crashbo:p_safe` | P(safe) when it was proposed |
 | trial, system attribute | `crashbo:proposal` | the whole proposal, its origin, and whether its risk was admissible |
 | | `crashbo:lease` | seconds since 1970 until which its worker is believed to live |

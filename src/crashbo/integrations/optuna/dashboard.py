@@ -101,7 +101,8 @@ def safe_map(seen: Insight) -> SafeMap | None:
 def blames(seen: Insight) -> Blames:
     """One row a crash."""
     crashes = [t for t in seen.trials if t.state == "crash"]
-    rows = [seen.blame(t.number) for t in crashes]
+    found = seen.optimizer.blames()
+    rows = [found[t.number] for t in crashes]
     shares = {c.name: [row[c.name] for row in rows] for c in seen.constraints}
     return Blames([t.number for t in crashes], [t.reason for t in crashes], shares)
 

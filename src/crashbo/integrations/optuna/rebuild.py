@@ -13,6 +13,7 @@ from optuna import Study
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial
 
+from crashbo import strategies
 from crashbo.integrations.optuna.settings import Settings
 from crashbo.integrations.optuna.spaces import Axes
 from crashbo.integrations.optuna.stored import Reading
@@ -33,6 +34,7 @@ class Proposal:
     params: dict[str, Any]
     origin: str
     p_safe: float | None
+    p_model: float | None
     admissible: bool
 
 
@@ -105,8 +107,8 @@ class Scene:
         optimizer = self.optimizer(fixed, state)
         trial = optimizer.ask()
         params = {**self.axes.outward(trial.params), **fixed}
-        p_safe = None if trial.p_safe is None else float(trial.p_safe)
-        return Proposal(params, trial.origin, p_safe, bool(trial.admissible)), optimizer.state()["memory"]
+        p_safe, p_model = (None if p is None else float(p) for p in (trial.p_safe, trial.p_model))
+        return Proposal(params, trial.origin, p_safe, p_model, bool(trial.admissible)), optimizer.state()["memory"]
 
     def rivals(self, proposal: Proposal, under_way: Sequence[Trial]) -> list[int]:
         """Numbers of those trials under way that others placed near the proposal after this scene was looked at.
@@ -130,7 +132,7 @@ class Scene:
         return Optimizer(
             space,
             self.constraints,
-            strategy=s.strategy or "eicc",
+            strategy=strategies.get(s.strategy or "eicc"),
             risk=s.risk,
             noise=s.noise,
             direction=self.direction,

@@ -22,6 +22,7 @@ from crashbo.integrations.optuna.spaces import Axes, common, company
 from crashbo.integrations.optuna.stored import Reading
 from crashbo.optimizer.records import Crash, Trial, Void
 from crashbo.search.risk import Risk
+from crashbo.strategies.base import Strategy
 
 _ROUNDS = 5  # of proposing again, when another worker has just proposed the same
 _PATIENCE = 1.0  # seconds that the elder of two such trials waits for the younger to give way
@@ -53,7 +54,7 @@ class CrashSampler(BaseSampler):
         seed: int | None = None,
         risk: Risk | str | None = None,
         noise: Noise | None = None,
-        strategy: str | None = None,
+        strategy: str | Strategy | None = None,
         on_fail: OnFail | None = None,
         lease: float | None = None,
         space: Any = None,
@@ -133,8 +134,7 @@ class CrashSampler(BaseSampler):
         if why is _TOLD:
             stored.mark(study, trial, Trial(trial.number, {}, "crash"))
         elif isinstance(why, Crash):
-            told = Trial(trial.number, {}, "crash", measured=why.measured, reason=why.reason, blame=why.blame)
-            stored.mark(study, trial, told)
+            stored.mark(study, trial, stored.crashed(trial, why))
         elif isinstance(why, Void):
             stored.mark(study, trial, Trial(trial.number, {}, "void", reason=why.reason))
         else:

@@ -11,10 +11,12 @@ from typing import Any, Literal
 from optuna import Study
 from optuna.distributions import BaseDistribution, distribution_to_json, json_to_distribution
 
+from crashbo import strategies
 from crashbo.integrations.optuna.spaces import distributions_of
 from crashbo.optimizer import saving
 from crashbo.optimizer.records import AnyConstraint, Constraint, Trial, Unmeasured, constraints_of, is_number
 from crashbo.search.risk import Risk, risk_of
+from crashbo.strategies.base import Strategy
 
 SETTINGS = "crashbo:settings"
 OnFail = Literal["void", "crash"]
@@ -30,7 +32,7 @@ class Settings:
     constraints: tuple[AnyConstraint, ...] | None = None
     risk: Risk | None = None
     noise: Noise | None = None
-    strategy: str | None = None
+    strategy: str | Strategy | None = None
     on_fail: OnFail | None = None
     lease: float | None = None
 
@@ -41,7 +43,7 @@ class Settings:
         constraints: Names | None = None,
         risk: Risk | str | None = None,
         noise: Noise | None = None,
-        strategy: str | None = None,
+        strategy: str | Strategy | None = None,
         on_fail: OnFail | None = None,
         lease: float | None = None,
     ) -> "Settings":
@@ -55,7 +57,7 @@ class Settings:
             constraints=None if constraints is None else constraints_of(constraints),
             risk=None if risk is None else risk_of(risk),
             noise=dict(noise) if isinstance(noise, Mapping) else noise,
-            strategy=strategy,
+            strategy=None if strategy is None else _strategy(strategy),
             on_fail=on_fail,
             lease=lease,
         )
@@ -80,7 +82,8 @@ class Settings:
             "space": self.space and {name: distribution_to_json(d) for name, d in self.space.items()},
             "constraints": None if self.constraints is None else saving.constraints_out(self.constraints),
             "risk": None if self.risk is None else saving.risk_out(self.risk),
-            **{name: getattr(self, name) for name in ("noise", "strategy", "on_fail", "lease")},
+            "strategy": None if self.strategy is None else strategies.plain(strategies.get(self.strategy)),
+            **{name: getattr(self, name) for name in ("noise", "on_fail", "lease")},
         }
         return json.dumps({name: value for name, value in out.items() if value is not None}, default=saving.plain)
 
@@ -92,6 +95,8 @@ class Settings:
             saved["space"] = {name: json_to_distribution(d) for name, d in saved["space"].items()}
         if "constraints" in saved:
             saved["constraints"] = tuple(saving.constraints_in(saved["constraints"]))
+        if "strategy" in saved:
+            saved["strategy"] = _strategy(saved["strategy"])
         if "risk" in saved:
             saved["risk"] = saving.risk_in(saved["risk"])
         return Settings(**saved)
@@ -104,7 +109,7 @@ def declare(
     constraints: Names | None = None,
     risk: Risk | str | None = None,
     noise: Noise | None = None,
-    strategy: str | None = None,
+    strategy: str | Strategy | None = None,
     on_fail: OnFail | None = None,
     lease: float | None = None,
 ) -> Settings:
@@ -147,6 +152,13 @@ def user_attrs(study: Study) -> dict[str, Any]:
 def declared_in(attrs: Mapping[str, Any]) -> Settings:
     """What was declared, in a study's user attributes."""
     return Settings() if SETTINGS not in attrs else Settings.from_json(attrs[SETTINGS])
+
+
+def _strategy(strategy: Any) -> str | Strategy:
+    """A strategy, by its name where it has no parameters of its own."""
+    found = strategies.get(strategy)
+    plain = strategies.plain(found)
+    return plain if isinstance(plain, str) else found
 
 
 def _distributions(space: Any) -> dict[str, BaseDistribution] | None:

@@ -17,10 +17,11 @@ from optuna.trial import FrozenTrial, TrialState
 
 from crashbo.integrations.optuna.settings import OnFail, Settings, declared, declared_in, user_attrs
 from crashbo.optimizer.optimizer import Optimizer
-from crashbo.optimizer.records import Constraint, Crash, State, Trial, is_number
+from crashbo.optimizer.records import Censored, Constraint, Crash, State, Trial, is_number
 
 MEASURED = "measured:"
-STATE, REASON, BLAME, P_SAFE = "crashbo:state", "crashbo:reason", "crashbo:blame", "crashbo:p_safe"
+STATE, REASON, BLAME = "crashbo:state", "crashbo:reason", "crashbo:blame"
+CENSORED, P_SAFE = "crashbo:censored", "crashbo:p_safe"
 PROPOSAL, LEASE = "crashbo:proposal", "crashbo:lease"
 CORRECTED = "crashbo:corrected:"
 EXPIRED = "lease ran out"
@@ -57,6 +58,7 @@ def tell(
     measured: Mapping[str, float] | None = None,
     crash: bool | str | Crash | None = None,
     blame: str | Sequence[str] | None = None,
+    censored: Censored = None,
     void: bool | str | None = None,
     replace: bool = False,
 ) -> Trial:
@@ -69,10 +71,11 @@ def tell(
     if found.state != TrialState.RUNNING and not (found.state.is_finished() and replace):
         remedy = "Pass replace=True to correct it." if found.state.is_finished() else "Ask for it first."
         raise ValueError(f"trial {number} must be running to be told; it is {found.state.name}. {remedy}")
-    told = _judged(study, cost=cost, measured=measured, crash=crash, blame=blame, void=void)
+    told = _judged(study, cost=cost, measured=measured, crash=crash, blame=blame, censored=censored, void=void)
     if found.state.is_finished():
-        words = {"state": told.state, "cost": told.cost, "reason": told.reason, "blame": list(told.blame)}
-        study.set_user_attr(f"{CORRECTED}{number}", {**words, "measured": told.measured})
+        words = {"state": told.state, "cost": told.cost, "reason": told.reason, "measured": told.measured}
+        names = {"blame": list(told.blame), "censored": list(told.censored)}
+        study.set_user_attr(f"{CORRECTED}{number}", {**words, **names})
         return record(study, number)
     mark(study, found, told)
     if told.state == "success":
@@ -169,9 +172,27 @@ def mark(study: Study, trial: FrozenTrial, told: Trial) -> None:
     notes: dict[str, Any] = {MEASURED + name: float(v) for name, v in told.measured.items() if is_number(v)}
     if told.state != "success":
         notes |= {STATE: told.state, REASON: told.reason[:_LONGEST]}
-    if told.blame:
-        notes[BLAME] = list(told.blame)
+    for key, names in ((BLAME, told.blame), (CENSORED, told.censored)):
+        if names:
+            notes[key] = list(names)
     _note(study, trial, notes)
+
+
+def crashed(trial: FrozenTrial, crash: Crash) -> Trial:
+    """What a raised crash says of a trial, together with what was measured before."""
+    before = {key.removeprefix(MEASURED): value for key, value in trial.user_attrs.items() if key.startswith(MEASURED)}
+    measured = {**before, **crash.measured}
+    cut = crash.censored
+    names = (cut,) if isinstance(cut, str) else (tuple(measured) if cut else ()) if isinstance(cut, bool) else cut or ()
+    return Trial(
+        trial.number,
+        {},
+        "crash",
+        measured=measured,
+        reason=crash.reason,
+        blame=crash.blame,
+        censored=tuple(name for name in names if name in measured),
+    )
 
 
 def mark_error(study: Study, trial: FrozenTrial, reason: str) -> None:
@@ -202,8 +223,10 @@ class _Reader:
             measured=measured,
             reason=reason,
             blame=tuple(attrs.get(BLAME, ())) if state == "crash" else (),
+            censored=tuple(name for name in attrs.get(CENSORED, ()) if name in measured),
             origin=proposal.get("origin", "start" if "fixed_params" in trial.system_attrs else "told"),
             admissible=proposal.get("admissible", True),
+            p_model=proposal.get("p_model"),
         )
 
     def _state(self, trial: FrozenTrial, attrs: Mapping[str, Any]) -> tuple[State, str]:
@@ -251,6 +274,7 @@ def _corrected(trial: Trial, said: Mapping[str, Any]) -> Trial:
             **vars(trial),
             **said,
             "blame": tuple(said["blame"]),
+            "censored": tuple(said["censored"]),
             "measured": said["measured"] or trial.measured,
         }
     )
