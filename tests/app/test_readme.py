@@ -27,7 +27,15 @@ def test_it_is_short():
 
 
 @pytest.mark.parametrize(
-    "page", ["README.md", "CONTRIBUTING.md", "docs/model.md", "docs/optimizer.md", "docs/quadruped.md"]
+    "page",
+    [
+        "README.md",
+        "CONTRIBUTING.md",
+        "docs/model.md",
+        "docs/optimizer.md",
+        "docs/quadruped.md",
+        "docs/results/README.md",
+    ],
 )
 def test_local_links_lead_somewhere(page):
     text = (ROOT / page).read_text()

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from crashbo.app import illustration
+from crashbo.app import illustration, reproduce
 from crashbo.version import __version__
 
 # What a command needs beyond the core, and the extra that brings it.
@@ -57,6 +57,15 @@ def _parser() -> argparse.ArgumentParser:
     )
     _add_output(illustrate, "crashbo-illustration")
     illustrate.set_defaults(run=_illustrate)
+    again = commands.add_parser(
+        "reproduce",
+        help="run the paper's comparison: its methods on its problems",
+        description="The paper's methods on its problems: its table I and its figure, ours beside theirs, and curves "
+        "over trials, as CSV, Markdown, PNG and one HTML page. Every finished run is kept: a campaign that was stopped "
+        "goes on when the same command is given again.",
+    )
+    reproduce.add_options(again)
+    again.set_defaults(run=_reproduce)
     return parser
 
 
@@ -87,6 +96,16 @@ def _illustrate(options: argparse.Namespace) -> str:
     path = _folder(options.output) / "illustration.png"
     plots.save(plots.draw_illustration(seen), path)
     return f"{illustration.summary(seen)}\nFigure      {path}"
+
+
+def _reproduce(options: argparse.Namespace) -> str:
+    _folder(options.output)
+    try:
+        return reproduce.reproduce(options)
+    except ValueError as error:
+        raise _Refusal(str(error)) from error
+    except KeyboardInterrupt:
+        raise _Refusal("Stopped. Finished runs are kept: the same command goes on from here.") from None
 
 
 def _say(words: Any) -> None:
