@@ -26,7 +26,17 @@ def test_it_is_short():
     assert len(README.splitlines()) <= 120
 
 
-@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "docs/model.md", "docs/optimizer.md"])
+@pytest.mark.parametrize(
+    "page",
+    [
+        "README.md",
+        "CONTRIBUTING.md",
+        "docs/model.md",
+        "docs/optimizer.md",
+        "docs/quadruped.md",
+        "docs/results/README.md",
+    ],
+)
 def test_local_links_lead_somewhere(page):
     text = (ROOT / page).read_text()
     for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", text):

@@ -1,4 +1,4 @@
-"""Figures: the one door to matplotlib. May import every other layer.
+"""Figures: the one door to matplotlib, and the paper's illustration. May import every other layer.
 
 Colours are Okabe and Ito's, which the colour-blind tell apart, and each has one meaning throughout.
 """
@@ -8,13 +8,29 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
+from matplotlib.axes import Axes as Axes
+from matplotlib.figure import Figure as Figure
 from numpy.typing import NDArray
 
 from crashbo.app.blame import Blames
 from crashbo.app.illustration import FASTEST, SLOWEST, TRIP_LEVEL, Illustration
 from crashbo.app.reliability import Reliability
+
+__all__ = [
+    "CRASH",
+    "LEVEL",
+    "MODEL",
+    "NEXT",
+    "SUCCESS",
+    "Axes",
+    "Figure",
+    "draw_blame",
+    "draw_illustration",
+    "draw_reliability",
+    "dress",
+    "save",
+    "title",
+]
 
 Array = NDArray[np.float64]
 
@@ -40,7 +56,7 @@ def draw_illustration(seen: Illustration) -> Figure:
         "Three successes, two crashes: where to try next?", x=0.02, ha="left", fontsize=13, fontweight="bold"
     )
     for axes, draw in zip(panels, (_draw_cost, _draw_current, _draw_p_safe, _draw_acquisition), strict=True):
-        _dress(axes)
+        dress(axes)
         axes.axvline(seen.speeds[seen.next], color=NEXT, linewidth=1.2, alpha=0.8, zorder=1)
         draw(axes, seen)
     panels[-1].set_xlim(SLOWEST, FASTEST)
@@ -54,8 +70,8 @@ def draw_reliability(found: Sequence[Reliability]) -> Figure:
     figure = Figure(figsize=(3.6 * len(found), 4.6), layout="constrained")
     panels = figure.subplots(2, len(found), sharex=True, sharey="row", height_ratios=[3.4, 1.0], squeeze=False)
     for (upper, lower), r in zip(panels.T, found, strict=True):
-        _dress(upper)
-        _dress(lower)
+        dress(upper)
+        dress(lower)
         upper.set_title(r.name, loc="left", fontsize=10.5, fontweight="bold")
         upper.plot([0.0, 1.0], [0.0, 1.0], color=_TRUTH, linewidth=1.2, linestyle=":")
         seen = r.counts > 0
@@ -78,8 +94,8 @@ def draw_blame(seen: Blames) -> Figure:
     """The probability that each constraint was violated, one row a crash; a blame that was told is filled."""
     figure = Figure(figsize=(6.4, 1.4 + 0.28 * len(seen.numbers)), layout="constrained")
     axes = figure.subplots()
-    _dress(axes)
-    _title(axes, "Blame", "probability that a constraint was violated, crash by crash")
+    dress(axes)
+    title(axes, "Blame", "probability that a constraint was violated, crash by crash")
     rows = np.arange(len(seen.numbers))
     for j, name in enumerate(seen.constraints):
         color, marker = _CAUSES[j % len(_CAUSES)], _MARKERS[j % len(_MARKERS)]
@@ -95,7 +111,7 @@ def draw_blame(seen: Blames) -> Figure:
 
 
 def _draw_cost(axes: Axes, seen: Illustration) -> None:
-    _title(axes, "Cost", "a Gaussian process on the successes; a crash has no cost")
+    title(axes, "Cost", "a Gaussian process on the successes; a crash has no cost")
     axes.set_ylabel("EUR a part")
     axes.set_ylim(0.0, 5.4)
     _draw_belief(axes, seen.speeds, seen.cost_mean, seen.cost_std, seen.true_cost)
@@ -108,7 +124,7 @@ def _draw_cost(axes: Axes, seen: Illustration) -> None:
 
 
 def _draw_current(axes: Axes, seen: Illustration) -> None:
-    _title(axes, "Constraint", "GPCR on all five trials, with the crash threshold it learns")
+    title(axes, "Constraint", "GPCR on all five trials, with the crash threshold it learns")
     axes.set_ylabel("drive current (A)")
     axes.set_ylim(5.0, 23.0)
     axes.set_yticks([5.0, 10.0, 15.0, 20.0])
@@ -131,7 +147,7 @@ def _draw_current(axes: Axes, seen: Illustration) -> None:
 
 
 def _draw_p_safe(axes: Axes, seen: Illustration) -> None:
-    _title(axes, "P(safe)", "the probability that a trial succeeds")
+    title(axes, "P(safe)", "the probability that a trial succeeds")
     axes.set_ylabel("probability")
     axes.set_ylim(-0.05, 1.12)
     axes.set_yticks([0.0, 0.5, 1.0])
@@ -143,7 +159,7 @@ def _draw_p_safe(axes: Axes, seen: Illustration) -> None:
 
 
 def _draw_acquisition(axes: Axes, seen: Illustration) -> None:
-    _title(axes, "Acquisition", "expected improvement times P(safe); its maximum is the next trial")
+    title(axes, "Acquisition", "expected improvement times P(safe); its maximum is the next trial")
     axes.set_ylabel("EUR a part")
     top = float(seen.expected_improvement.max())
     axes.set_ylim(-0.04 * top, 1.25 * top)
@@ -164,7 +180,8 @@ def _draw_belief(axes: Axes, x: Array, mean: Array, std: Array, truth: Array) ->
     axes.plot(x, truth, color=_TRUTH, linewidth=1.2, linestyle=":", zorder=3)
 
 
-def _dress(axes: Axes) -> None:
+def dress(axes: Axes) -> None:
+    """Light lines and no frame."""
     axes.grid(color=_GRID, linewidth=0.8)
     axes.set_axisbelow(True)
     axes.tick_params(length=0, labelsize=9, labelcolor="#4D4D4D")
@@ -173,7 +190,8 @@ def _dress(axes: Axes) -> None:
     axes.spines["bottom"].set_color("#B3B3B3")
 
 
-def _title(axes: Axes, name: str, what: str) -> None:
+def title(axes: Axes, name: str, what: str) -> None:
+    """What a panel shows: its name to the left, the rest to the right."""
     axes.set_title(name, loc="left", fontsize=10.5, fontweight="bold", pad=5)
     axes.set_title(what, loc="right", fontsize=9.5, color="#4D4D4D", pad=5)
 

@@ -20,6 +20,7 @@ from crashbo.optimizer.records import AnyConstraint, Crash, Outcome, Trial, Void
 from crashbo.optimizer.stopping import StopRule
 from crashbo.search.risk import Risk, announced, risk_of
 from crashbo.search.space import Space
+from crashbo.strategies.base import Strategy
 
 Experiment = Callable[[dict[str, Any]], Any]
 Fault = Literal["crash", "void"]
@@ -94,7 +95,7 @@ def minimize(
     constraints: Sequence[str | AnyConstraint] | str | AnyConstraint | None = None,
     trials: int = 50,
     seed: int | None = 0,
-    strategy: str = "eicc",
+    strategy: str | Strategy = "eicc",
     risk: Risk | str | None = None,
     start: Sequence[Params] | None = None,
     noise: float | Mapping[str, float] | None = None,
@@ -117,7 +118,7 @@ def minimize(
         constraints: the measured reasons for a crash: names, Constraint or Unmeasured.
         trials: successes and crashes to run; voids do not count.
         seed: of the proposals.
-        strategy: how the next trial is chosen.
+        strategy: how the next trial is chosen: a name, see `crashbo.strategies.names()`, or a record.
         risk: None (ours), "paper", Budget or MinSafe.
         start: params to try first.
         noise: standard deviation of the cost where known, or a mapping with "cost" and constraints.

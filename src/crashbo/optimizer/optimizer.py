@@ -31,7 +31,7 @@ from crashbo.search.design import Design
 from crashbo.search.risk import Risk, risk_of
 from crashbo.search.space import Space
 from crashbo.search.surrogates import Memory, Observations, Surrogates
-from crashbo.strategies.base import Task
+from crashbo.strategies.base import Strategy, Task
 
 Array = NDArray[np.float64]
 _DESIGN_TRIES = 100
@@ -135,7 +135,7 @@ class Optimizer:
         space: names to (low, high), Float, Int or Choice.
         constraints: the measured reasons for a crash: names, Constraint or Unmeasured.
         seed: of the proposals; None draws one.
-        strategy: how the next trial is chosen; see `crashbo.strategies.names()`.
+        strategy: how the next trial is chosen: a name, see `crashbo.strategies.names()`, or a record.
         risk: None (ours), "paper", Budget or MinSafe.
         start: params to try first, in this order; None begins with a few that fill the space.
         noise: standard deviation of the cost where known, or a mapping with "cost" and constraints.
@@ -148,7 +148,7 @@ class Optimizer:
         constraints: Sequence[str | AnyConstraint] | str | AnyConstraint | None = None,
         *,
         seed: int | None = 0,
-        strategy: str = "eicc",
+        strategy: str | Strategy = "eicc",
         risk: Risk | str | None = None,
         start: Sequence[Params] | None = None,
         noise: float | Mapping[str, float] | None = None,
@@ -156,12 +156,12 @@ class Optimizer:
     ) -> None:
         self.space = Space.of(space)
         self.constraints = _with_noise(constraints_of(constraints), noise)
-        self.strategy = strategy
+        self._propose = strategies.get(strategy)
         self.risk = risk_of(risk)
         self.direction: Direction = direction
         if direction not in ("minimize", "maximize"):
             raise ValueError(f"direction must be 'minimize' or 'maximize'; got {direction!r}. Choose one.")
-        self._propose = strategies.get(strategy)
+        strategies.check(self._propose, self.space, tuple(map(_turned, self.constraints)), self.risk)
         self._noise = noise
         self._cost_noise = _cost_noise(noise)
         self._rng = np.random.default_rng(seed)
@@ -343,6 +343,7 @@ class Optimizer:
         if constraints is not None:
             new.constraints = _with_noise(constraints_of(constraints), self._noise, strict=False)
         new.risk = risk_of(risk) if risk is not None else self.risk
+        strategies.check(new._propose, new.space, tuple(map(_turned, new.constraints)), new.risk)
         new._trials, new._warned = dict(self._trials), set(self._warned)
         new._queue = [queued for queued in self._queue if new.space.accepts(queued.params)]
         new._design = self._design.fitted_to(new.space)
@@ -414,6 +415,11 @@ class Optimizer:
         return float(gain) / models.resolution
 
     @property
+    def strategy(self) -> str | dict[str, Any]:
+        """How trials are chosen: its name, with its parameters where they are not the usual ones."""
+        return strategies.plain(self._propose)
+
+    @property
     def _sign(self) -> float:
         return 1.0 if self.direction == "minimize" else -1.0
 
@@ -457,7 +463,9 @@ class Optimizer:
         if self.risk.trials is not None:
             left = max(self.risk.trials - sum(t.state != "void" for t in self.trials), 0)
         fitted = self._cached[1] if self._cached is not None and self._cached[0] == self._key else None
-        return Task(self.space, seen, self.risk, self._memory, np.array(predicted, dtype=float), left, fitted)
+        return Task(
+            self.space, seen, self.risk, self._memory, np.array(predicted, dtype=float), left, fitted, self._sign
+        )
 
     def _observations(self) -> Observations:
         """What the models see: costs to be minimised, constraints that crash above."""

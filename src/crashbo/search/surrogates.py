@@ -51,6 +51,11 @@ class Observations:
         """Which trials have a cost."""
         return ~np.isnan(self.cost)
 
+    def labels_only(self) -> "Observations":
+        """The same trials with nothing measured: one cause of crashes, which labels alone inform."""
+        nothing = np.full((len(self.numbers), 1), np.nan)
+        return replace(self, Y=nothing, blame=None, noise_std=(None,), thresholds=(None,))
+
 
 @dataclass(frozen=True)
 class CostScale:
@@ -117,6 +122,7 @@ class Surrogates:
     crash_model: CrashModel  # as fitted, at the most probable ones
     memory: Memory
     converged: bool
+    successes: int  # rows of the cost's data that were measured: pending ones come after them
 
     @property
     def log_gamma(self) -> LogGamma:
@@ -128,11 +134,6 @@ class Surrogates:
         """The cost to improve upon: the best posterior mean at a success."""
         assert self.cost is not None
         return float(self.cost.predict(0, self.cost.data.X[: self.successes])[0].min())
-
-    @property
-    def successes(self) -> int:
-        """Rows of the cost's data that were measured: pending ones come after them."""
-        return int(np.sum(~self.crash.data.joint & np.all(self.crash.data.sign >= 0.0, axis=0)))
 
     @property
     def cost_noise_std(self) -> float:
@@ -173,7 +174,7 @@ def fit_surrogates(
         cost = with_pending(cost, seen.pending)
     fitted_at = n if learn or memory is None else memory.fitted_at
     kept = Memory(seen.numbers, cost_warm, crash_model.posterior.warm(), fitted_at)
-    return Surrogates(cost, crash, spreads, crash_model, kept, converged)
+    return Surrogates(cost, crash, spreads, crash_model, kept, converged, int(seen.succeeded.sum()))
 
 
 def fit_cost(
