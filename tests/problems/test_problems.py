@@ -2,6 +2,7 @@
 
 import itertools
 import pickle
+from dataclasses import fields
 
 import numpy as np
 import pytest
@@ -207,7 +208,8 @@ class TestViews:
         for given, limit in zip(problem.constraints, problem.limits, strict=True):
             assert type(given) is Constraint
             # All that there is in it, so that nothing can be reached from it:
-            assert vars(given) == {"name": limit.name, "threshold": None, "side": limit.side, "noise": None}
+            assert given == Constraint(limit.name, side=limit.side)
+            assert set(vars(given)) == {field.name for field in fields(Constraint)}
 
     @every_problem
     def test_the_informed_view_has_thresholds_and_measurements_of_crashes(self, name):
