@@ -26,17 +26,10 @@ def test_it_is_short():
     assert len(README.splitlines()) <= 120
 
 
-@pytest.mark.parametrize(
-    "page",
-    [
-        "README.md",
-        "CONTRIBUTING.md",
-        "docs/model.md",
-        "docs/optimizer.md",
-        "docs/quadruped.md",
-        "docs/results/README.md",
-    ],
-)
+PAGES = ["README.md", "CONTRIBUTING.md", *(str(p.relative_to(ROOT)) for p in sorted((ROOT / "docs").rglob("*.md")))]
+
+
+@pytest.mark.parametrize("page", PAGES)
 def test_local_links_lead_somewhere(page):
     text = (ROOT / page).read_text()
     for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", text):

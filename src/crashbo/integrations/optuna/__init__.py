@@ -1,0 +1,52 @@
+"""Optuna: a sampler that learns from crashes, and studies that live in any of Optuna's storages.
+
+May import optimizer and below, and Optuna.
+
+Everything that matters is in the storage, so that any number of processes on any number of machines can work on one
+study, each with a `CrashSampler` of its own. What is stored where:
+
+| where | key | what |
+|---|---|---|
+| trial, user attribute | `measured:NAME` | a measurement (`measure`) |
+| | `crashbo:state` | "crash", "void", or "error": a FAIL by an exception that is neither |
+| | `crashbo:reason` | why it failed, text |
+| | `crashbo:blame` | names of the constraints that a crash violated, as told |
+| | `crashbo:censored` | names of the measurements that were cut off |
+| | `crashbo:p_safe` | P(safe) when it was proposed |
+| trial, system attribute | `crashbo:proposal` | the whole proposal, its origin, and whether its risk was admissible |
+| | `crashbo:lease` | seconds since 1970 until which its worker is believed to live |
+| study, user attribute | `crashbo:settings` | what `declare` was told: space, constraints, risk, noise, lease ... |
+| | `crashbo:corrected:NUMBER` | what a finished trial should have said; Optuna's own record cannot be changed |
+
+How a stored trial is read (`records`):
+
+| Optuna | crashbo |
+|---|---|
+| COMPLETE, or PRUNED with a value | success; void where the value is infinite |
+| FAIL marked "crash": `raise Crash`, `tell(crash=...)`, `study.tell(trial, state=FAIL)` | crash |
+| FAIL marked "void": `raise Void`, `tell(void=...)` | void |
+| any other FAIL: another exception, a dead worker, another sampler's | void; crash with `on_fail="crash"` |
+| RUNNING or WAITING | pending; void once its lease has run out |
+"""
+
+from crashbo.integrations.optuna.insight import Insight, insight
+from crashbo.integrations.optuna.sampler import CrashSampler
+from crashbo.integrations.optuna.settings import Settings, declare, declared
+from crashbo.integrations.optuna.spaces import distributions_of
+from crashbo.integrations.optuna.stored import ask, measure, records, renew, tell, void_expired
+
+__all__ = [
+    "CrashSampler",
+    "Insight",
+    "Settings",
+    "ask",
+    "declare",
+    "declared",
+    "distributions_of",
+    "insight",
+    "measure",
+    "records",
+    "renew",
+    "tell",
+    "void_expired",
+]

@@ -1,0 +1,235 @@
+"""CrashSampler: what Optuna asks of a sampler, answered by crashbo's Optimizer from what the storage holds.
+
+May import optimizer and below, and Optuna.
+"""
+
+import sys
+import time
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from optuna import Study
+from optuna.distributions import BaseDistribution
+from optuna.samplers import BaseSampler
+from optuna.trial import FrozenTrial, TrialState
+
+from crashbo.integrations.optuna import stored
+from crashbo.integrations.optuna.rebuild import Lot, Proposal, Scene, seed_of
+from crashbo.integrations.optuna.settings import Names, Noise, OnFail, Settings, declared
+from crashbo.integrations.optuna.spaces import Axes, common, company
+from crashbo.integrations.optuna.stored import Reading
+from crashbo.optimizer.records import Crash, Trial, Void
+from crashbo.search.risk import Risk
+from crashbo.strategies.base import Strategy
+
+_ROUNDS = 5  # of proposing again, when another worker has just proposed the same
+_PATIENCE = 1.0  # seconds that the elder of two such trials waits for the younger to give way
+_LOOK_AGAIN = 0.05
+
+
+class CrashSampler(BaseSampler):
+    """An Optuna sampler that learns from crashes.
+
+    It keeps nothing that matters: every proposal is made from the storage alone. What it remembers (the last fit of
+    the models) only makes the next one faster. What is not given here is looked up in what `declare` stored.
+
+    Args:
+        constraints: the measured reasons for a crash: names, Constraint or Unmeasured. None takes what was measured.
+        seed: of the proposals; None takes one from the study, the same for all its workers.
+        risk: None (ours), "paper", Budget or MinSafe.
+        noise: standard deviation of the cost where known, or a mapping with "cost" and constraints.
+        strategy: how the next trial is chosen; see `crashbo.strategies.names()`.
+        on_fail: what a FAIL counts as that is not known to be a crash: "void" (the default) or "crash".
+        lease: seconds after which a running trial is taken for dead and becomes void; None waits for ever.
+        space: a crashbo space or Optuna distributions, where they are known beforehand: the first trial is then
+            proposed as a whole.
+    """
+
+    def __init__(
+        self,
+        constraints: Names | None = None,
+        *,
+        seed: int | None = None,
+        risk: Risk | str | None = None,
+        noise: Noise | None = None,
+        strategy: str | Strategy | None = None,
+        on_fail: OnFail | None = None,
+        lease: float | None = None,
+        space: Any = None,
+    ) -> None:
+        self.given = Settings.of(
+            space=space,
+            constraints=constraints,
+            risk=risk,
+            noise=noise,
+            strategy=strategy,
+            on_fail=on_fail,
+            lease=lease,
+        )
+        self._seed = seed
+        # Two caches, which may be lost: the models' last fit, by study and space, and what was just read for a trial.
+        self._memories: dict[Any, Any] = {}
+        self._latest: tuple[tuple[int, int], Reading] | None = None
+
+    def settings(self, study: Study) -> Settings:
+        """What holds for a study: what was given here, then what was declared there."""
+        return self.given.over(declared(study))
+
+    def infer_relative_search_space(self, study: Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
+        """The space as given or declared, or the parameters that the study's trials share, failed ones included."""
+        self._raise_error_if_multi_objective(study)
+        reading = Reading.of(study)
+        self._latest = _key(study, trial), reading
+        space = self.given.over(reading.declared).space
+        if space is None:
+            space = common([t for t in reading.trials if t.number != trial.number])
+        return {name: d for name, d in space.items() if not d.single()}
+
+    def sample_relative(
+        self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
+    ) -> dict[str, Any]:
+        """The next point of the shared parameters."""
+        self._raise_error_if_multi_objective(study)
+        axes = Axes(search_space)
+        if not len(axes):
+            return {}
+        latest, self._latest = self._latest, None
+        reading = latest[1] if latest is not None and latest[0] == _key(study, trial) else Reading.of(study)
+        return self._propose(study, trial, axes, _enqueued(trial, search_space), reading)
+
+    def sample_independent(
+        self, study: Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
+    ) -> Any:
+        """A parameter that not all trials have: chosen by the trials that have it, given the parameters so far.
+
+        With it, its usual companions are chosen, and kept for the moment when they are asked for.
+        """
+        self._raise_error_if_multi_objective(study)
+        kept = (trial.system_attrs.get(stored.PROPOSAL) or {}).get("params", {})
+        if param_name in kept and _holds(param_distribution, kept[param_name]):
+            return kept[param_name]
+        known = {name: d for name, d in trial.distributions.items() if not d.single()}
+        reading = Reading.of(study)
+        usual = company((t for t in reading.trials if t.number != trial.number), [*known, param_name])
+        if not usual:  # no trial was ever like this one: the parameter stands alone
+            known = {}
+        distributions = {**usual, **known, param_name: param_distribution}
+        fixed = _enqueued(trial, usual) | {name: trial.params[name] for name in known}
+        fixed.pop(param_name, None)
+        return self._propose(study, trial, Axes(distributions), fixed, reading)[param_name]
+
+    def before_trial(self, study: Study, trial: FrozenTrial) -> None:
+        """Begin the trial's lease."""
+        lease = self.settings(study).lease
+        if lease is not None:
+            study._storage.set_trial_system_attr(trial._trial_id, stored.LEASE, time.time() + lease)
+
+    def after_trial(self, study: Study, trial: FrozenTrial, state: TrialState, values: Sequence[float] | None) -> None:
+        """Keep why a trial failed, just before Optuna stores that it did."""
+        if state != TrialState.FAIL or trial.user_attrs.get(stored.STATE) in ("crash", "void"):
+            return
+        why = _exception_of_the_trial()
+        if why is _TOLD:
+            stored.mark(study, trial, Trial(trial.number, {}, "crash"))
+        elif isinstance(why, Crash):
+            stored.mark(study, trial, stored.crashed(trial, why))
+        elif isinstance(why, Void):
+            stored.mark(study, trial, Trial(trial.number, {}, "void", reason=why.reason))
+        else:
+            stored.mark_error(study, trial, "the objective gave no cost" if why is None else repr(why))
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_memories": {}, "_latest": None}
+
+    def _propose(
+        self, study: Study, trial: FrozenTrial, axes: Axes, fixed: Mapping[str, Any], reading: Reading
+    ) -> dict[str, Any]:
+        """A point that no other worker is trying, written where the others see it.
+
+        Two workers that ask at once do not see each other's proposal. So each writes its own first and looks again
+        afterwards: of two that have chosen nearly the same, at least the later writer sees both, and chooses anew.
+        """
+        settings = self.given.over(reading.declared)
+        seed = seed_of(study, reading.trials) if self._seed is None else self._seed
+        for turn in range(_ROUNDS):
+            scene = Scene.of(reading, axes, settings, study.direction, without=trial.number)
+            lot = Lot(seed, trial.number, turn)
+            key = (id(study._storage), study.study_name, tuple(axes.names), tuple(c.name for c in scene.constraints))
+            proposal, memory = scene.ask(fixed, lot, self._memories.get(key))
+            self._memories[key] = memory
+            self._publish(study, trial, proposal)
+            if not self._contested(study, trial, scene, proposal):
+                break
+            reading = Reading.of(study)
+        else:  # whatever it is, the others shall see it
+            self._publish(study, trial, proposal)
+        return proposal.params
+
+    def _contested(self, study: Study, trial: FrozenTrial, scene: Scene, proposal: Proposal) -> bool:
+        """Whether to choose anew because of another trial that was placed here meanwhile. The younger gives way."""
+        waited = 0.0
+        while rivals := self._rivals(study, trial, scene, proposal):
+            if trial.number > min(rivals) or waited >= _PATIENCE:
+                study._storage.set_trial_system_attr(trial._trial_id, stored.PROPOSAL, None)
+                return True
+            time.sleep(_LOOK_AGAIN)
+            waited += _LOOK_AGAIN
+        return False
+
+    def _rivals(self, study: Study, trial: FrozenTrial, scene: Scene, proposal: Proposal) -> list[int]:
+        under_way = [t for t in stored.pending(study, scene.settings) if t.number != trial.number]
+        return scene.rivals(proposal, under_way)
+
+    def _publish(self, study: Study, trial: FrozenTrial, proposal: Proposal) -> None:
+        storage = study._storage
+        storage.set_trial_system_attr(trial._trial_id, stored.PROPOSAL, asdict(proposal))
+        if proposal.p_safe is not None:
+            storage.set_trial_user_attr(trial._trial_id, stored.P_SAFE, proposal.p_safe)
+
+
+def _key(study: Study, trial: FrozenTrial) -> tuple[int, int]:
+    return id(study._storage), trial._trial_id
+
+
+def _enqueued(trial: FrozenTrial, distributions: Mapping[str, BaseDistribution]) -> dict[str, Any]:
+    """The parameters that `enqueue_trial` fixed for this trial, as far as they lie within the distributions."""
+    fixed = trial.system_attrs.get("fixed_params", {})
+    return {
+        name: fixed[name]
+        for name, d in distributions.items()
+        if name in fixed and not d.single() and _holds(d, fixed[name])
+    }
+
+
+def _holds(distribution: BaseDistribution, value: Any) -> bool:
+    try:
+        return distribution._contains(distribution.to_internal_repr(value))
+    except (ValueError, TypeError):
+        return False
+
+
+_TOLD = object()
+
+
+def _exception_of_the_trial() -> Any:
+    """What the objective raised: an exception, None if it only gave no number, _TOLD if `Study.tell` was called.
+
+    Optuna tells a sampler that a trial failed, but not why: the exception is a local variable of the function that
+    ran the objective and now, two calls further, tells the result. Hence this look at the callers.
+    """
+    frame = sys._getframe(1)
+    while frame is not None and frame.f_code.co_name != "_tell_with_warning":
+        frame = frame.f_back  # type: ignore[assignment]
+    caller = None if frame is None else frame.f_back
+    if caller is None or caller.f_code.co_name != "_run_trial":
+        return _TOLD
+    if "func_err" not in caller.f_locals:
+        warnings.warn(
+            "this version of Optuna hides why a trial failed: a raised Crash cannot be told from a bug. "
+            'Pass on_fail="crash", or tell crashes by crashbo.integrations.optuna.tell.',
+            RuntimeWarning,
+            stacklevel=2,
+        )
+    return caller.f_locals.get("func_err")

@@ -1,0 +1,152 @@
+"""Optuna's distributions as a crashbo space, and which of them a study's trials share.
+
+May import optimizer and below, and Optuna.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
+from optuna.trial import FrozenTrial, TrialState
+
+from crashbo.optimizer.records import is_number
+from crashbo.search.space import Choice, Float, Int, Parameter, Space
+
+Distributions = Mapping[str, BaseDistribution]
+
+_WHOLE = (TrialState.COMPLETE, TrialState.PRUNED)
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One distribution and the parameter that stands for it.
+
+    A stepped range is the count of its steps, a categorical the index of its choice.
+    """
+
+    distribution: BaseDistribution
+
+    @cached_property
+    def parameter(self) -> Parameter:
+        """What the models see."""
+        d = self.distribution
+        if isinstance(d, CategoricalDistribution):
+            return Choice(range(len(d.choices)))
+        assert isinstance(d, FloatDistribution | IntDistribution)
+        if self._step is not None:
+            return Int(0, round((d.high - d.low) / self._step))
+        kind = Float if isinstance(d, FloatDistribution) else Int
+        return kind(d.low, d.high, log=d.log)  # type: ignore[arg-type]
+
+    @property
+    def _step(self) -> float | None:
+        d = self.distribution
+        if isinstance(d, IntDistribution) and d.step == 1:
+            return None
+        return getattr(d, "step", None)
+
+    def reads(self, value: Any) -> bool:
+        """Whether a stored value can be placed, be it outside the range of now."""
+        d = self.distribution
+        if isinstance(d, CategoricalDistribution):
+            return any(value is choice or value == choice for choice in d.choices)
+        return is_number(value) and (value > 0 or not getattr(d, "log", False))
+
+    def inward(self, value: Any) -> Any:
+        """The parameter's value for a value of the distribution."""
+        d = self.distribution
+        if isinstance(d, CategoricalDistribution):
+            return int(d.to_internal_repr(value))
+        if self._step is None:
+            return value
+        steps = (value - d.low) / self._step  # type: ignore[attr-defined]
+        return round(steps) if abs(steps - round(steps)) < 1e-6 else steps
+
+    def outward(self, value: Any) -> Any:
+        """The distribution's value for a value of the parameter."""
+        d = self.distribution
+        if isinstance(d, CategoricalDistribution):
+            return d.choices[int(value)]
+        assert isinstance(d, FloatDistribution | IntDistribution)
+        if self._step is not None:
+            value = min(d.low + value * self._step, d.high)
+        return float(value) if isinstance(d, FloatDistribution) else int(value)
+
+
+class Axes:
+    """Several distributions as one space. Those with a single value are left out."""
+
+    def __init__(self, distributions: Distributions) -> None:
+        self._axes = {name: Axis(d) for name, d in distributions.items() if not d.single()}
+        self.space = Space({name: axis.parameter for name, axis in self._axes.items()})
+
+    def __len__(self) -> int:
+        return len(self._axes)
+
+    @property
+    def names(self) -> list[str]:
+        """The parameters, in order."""
+        return list(self._axes)
+
+    def axis(self, name: str) -> Axis:
+        """One of them."""
+        return self._axes[name]
+
+    def place(self, params: Mapping[str, Any]) -> bool:
+        """Whether params have a place in the space: a readable value for every parameter."""
+        return all(name in params and axis.reads(params[name]) for name, axis in self._axes.items())
+
+    def inward(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        """The space's params for those of a trial, of which there may be more."""
+        return {name: axis.inward(params[name]) for name, axis in self._axes.items() if name in params}
+
+    def outward(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        """A trial's params for those of the space."""
+        return {name: axis.outward(params[name]) for name, axis in self._axes.items()}
+
+
+def common(trials: Sequence[FrozenTrial]) -> dict[str, BaseDistribution]:
+    """The parameters that all trials share.
+
+    Those that ran to their end decide. Without any, the failed ones do that got to know the most parameters (one
+    may have crashed before it asked for all), then those still under way.
+    """
+    for states in (_WHOLE, (TrialState.FAIL,), (TrialState.RUNNING,)):
+        found = [t.distributions for t in trials if t.state in states and t.distributions]
+        if found:
+            most = 1 if states is _WHOLE else max(map(len, found))
+            return _shared([d for d in found if len(d) >= most])
+    return {}
+
+
+def company(trials: Iterable[FrozenTrial], known: Iterable[str]) -> dict[str, BaseDistribution]:
+    """All parameters of the latest finished trial that has the known ones."""
+    wanted = set(known)
+    fitting = (t.distributions for t in trials if t.state.is_finished() and wanted <= t.distributions.keys())
+    latest: dict[str, BaseDistribution] = {}
+    for latest in fitting:  # noqa: B007 (the last one is wanted)
+        pass
+    return dict(latest)
+
+
+def distributions_of(space: Space | Mapping[str, Any]) -> dict[str, BaseDistribution]:
+    """Optuna's distributions for a crashbo space."""
+    return {name: _distribution(p) for name, p in Space.of(space).parameters.items()}
+
+
+def _distribution(p: Parameter) -> BaseDistribution:
+    if isinstance(p, Choice):
+        return CategoricalDistribution(p.options)
+    return (FloatDistribution if isinstance(p, Float) else IntDistribution)(p.low, p.high, log=p.log)  # type: ignore[arg-type]
+
+
+def _shared(found: Sequence[Distributions]) -> dict[str, BaseDistribution]:
+    first, *others = reversed(found)
+    shared = dict(first)
+    for other in others:
+        if other is first:
+            continue
+        shared = {name: d for name, d in shared.items() if other.get(name) == d}
+    return dict(sorted(shared.items()))
