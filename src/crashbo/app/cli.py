@@ -99,11 +99,12 @@ def _illustrate(options: argparse.Namespace) -> str:
 
 
 def _reproduce(options: argparse.Namespace) -> str:
-    _folder(options.output)
     try:
         return reproduce.reproduce(options)
     except ValueError as error:
         raise _Refusal(str(error)) from error
+    except OSError as error:
+        raise _not_writable(options.output, error) from error
     except KeyboardInterrupt:
         raise _Refusal("Stopped. Finished runs are kept: the same command goes on from here.") from None
 
@@ -119,6 +120,10 @@ def _folder(path: Path) -> Path:
         (path / ".crashbo").touch()
         (path / ".crashbo").unlink()
     except OSError as error:
-        rule = f"--output must be a directory that can be written to; got {str(path)!r}"
-        raise _Refusal(f"{rule} ({error.strerror}). Name another.") from error
+        raise _not_writable(path, error) from error
     return path
+
+
+def _not_writable(path: Path, error: OSError) -> _Refusal:
+    rule = f"--output must be a directory that can be written to; got {str(path)!r}"
+    return _Refusal(f"{rule} ({error.strerror}). Name another.")
