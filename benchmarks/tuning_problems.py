@@ -60,6 +60,12 @@ def _rugged(X: Array) -> Array:
     return -np.sum(np.sin(np.pi * X) * np.sin(steps * np.pi * X**2) ** 6, axis=1)
 
 
+def _wells(X: Array) -> Array:
+    centres = np.random.default_rng(5).random((6, X.shape[1]))
+    depths = np.array([3.0, 2.85, 2.6, 2.3, 2.0, 1.5])
+    return -np.sum(depths * np.exp(-4.0 * np.sum((X[:, None] - centres) ** 2, axis=2)), axis=1)
+
+
 RECIPES = {
     "bound2d": Recipe(2, lambda X: 10.0 * np.sum((X - [0.8, 0.7]) ** 2, axis=1), lambda X: X.sum(axis=1), 1.2),
     "ackley4d": Recipe(4, _ackley, lambda X: np.sum((X - 0.45) ** 2, axis=1), 0.33),
@@ -89,6 +95,15 @@ RECIPES = {
         lambda X: 10.0 * np.sum((X - [0.3, 0.75]) ** 2, axis=1) + 2.0 * np.sum(np.sin(9.0 * X) ** 2, axis=1),
         lambda X: np.sin(1.5 * TAU * X[:, 0]) * np.sin(TAU * X[:, 1]),
         0.1,
+    ),
+    "wells5d": Recipe(5, _wells, lambda X: np.prod(np.cos(5.0 * X + np.arange(5)), axis=1), 0.0),
+    "meeting2d": Recipe(
+        2,
+        lambda X: (
+            20.0 * np.sum((X - [0.4, 0.6]) ** 2, axis=1) + 2.0 * np.sum(np.sin(12.0 * (X - [0.4, 0.6])) ** 2, axis=1)
+        ),
+        lambda X: np.sin(9.0 * (X[:, 0] - 0.4)) * np.sin(7.0 * (X[:, 1] - 0.6)),
+        0.0,
     ),
 }
 

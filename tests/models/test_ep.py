@@ -92,7 +92,7 @@ def test_brute_force_itself_agrees_with_a_plain_rejection_sampler():
 @pytest.mark.parametrize(("crash_noise_std", "share"), [(0.0, 0.85), (0.2, 1.0)])
 def test_posterior_and_evidence_are_those_of_brute_force(crash_noise_std, share):
     # The hard step has no prior noise to soften it: where several crashes crowd within a lengthscale, EP's
-    # own error (the next test: its fixed point is exact) passes 0.1 nats of log Z in one problem of eleven.
+    # own error passes 0.1 nats of log Z in one problem of twenty or so. What misses must be EP's to the last digit.
     within = []
     for seed in range(30):
         rng = np.random.default_rng(seed)
@@ -108,6 +108,8 @@ def test_posterior_and_evidence_are_those_of_brute_force(crash_noise_std, share)
         assert model.converged
         assert max(in_mean / 0.1, in_var / 0.15, in_log_Z / 0.3) < 1.0, seed
         within.append(in_mean < 0.05 and in_var < 0.1 and in_log_Z < 0.1)
+        if not within[-1]:
+            assert model.log_evidence == pytest.approx(textbook_ep(*trials.data, trials.hypers)[2], abs=1e-6)
     assert np.mean(within) >= share
 
 

@@ -126,7 +126,7 @@ def test_a_fit_is_a_stationary_point_of_the_log_posterior():
     assert given.log_evidence == pytest.approx(model.log_evidence, abs=1e-6)
     np.testing.assert_allclose(given.p_safe(trials.X), model.p_safe(trials.X), atol=1e-5)
     # Evidence and prior pull equally: a fit from here does not move.
-    assert GPCR.fit(*trials.data, start=given).log_posterior == pytest.approx(model.log_posterior, abs=0.03)
+    assert GPCR.fit(*trials.data, start=given).log_posterior == pytest.approx(model.log_posterior, abs=0.05)
 
 
 @pytest.mark.parametrize(("shift", "scale"), [(0.0, 1e-12), (0.0, 1e12), (5.0, 1.0), (-3e6, 1e6), (1e-9, 1e-12)])

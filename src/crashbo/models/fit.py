@@ -1,4 +1,4 @@
-"""MAP of hyperparameters and thresholds together (eq. 10): L-BFGS with exact gradients, warm starts.
+"""MAP of hyperparameters and thresholds together (eq. 10): BFGS with exact gradients, begun from Fisher's information.
 
 May import numerics only.
 """
@@ -7,20 +7,23 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize
+from scipy.linalg import block_diag
 
 from crashbo.models import latent
 from crashbo.models.ep import Sites
-from crashbo.models.latent import HybridData, Hyperparameters, Posterior, Warm
+from crashbo.models.information import information
+from crashbo.models.latent import HybridData, Posterior, Warm
 from crashbo.models.parts import Part
+from crashbo.numerics import bfgs
 
 Array = NDArray[np.float64]
 
-_EP_TOLERANCE = 2e-2  # within the search: the evidence is stationary in the sites, so it errs by the square
+_EP_TOLERANCE = 4e-2  # within the search: the evidence is stationary in the sites, so it errs by the square
 _FINAL_TOLERANCE = 1e-6  # of the posterior that is returned
 _MAX_SWEEPS = 40
 _MAX_EVALUATIONS = 150
-_ENOUGH = 0.05
+_ENOUGH = 0.02
+_REACH = 1.0  # of one step, in any coordinate
 
 
 @dataclass(frozen=True)
@@ -58,46 +61,41 @@ def fit(
     if start is not None and start.measured == data.kind:
         parts = tuple(part.started_from(h) for part, h in zip(parts, start.hypers, strict=True))
         sites = start.sites
-    objective = _Objective(data, parts, sites, enough)
+    objective = _Objective(data, parts, sites)
     low, high = (np.concatenate(ends) for ends in zip(*(part.bounds() for part in parts), strict=True))
-    minimize(
+    start_at = np.concatenate([part.pack(part.start) for part in parts])[None, :]
+    bfgs.minimise(
         objective,
-        np.concatenate([part.pack(part.start) for part in parts]),
-        jac=True,
-        method="L-BFGS-B",
-        bounds=np.stack([low, high], axis=1),
-        options={"maxfun": max_evaluations, "ftol": 0.0, "gtol": 1e-2},
-        callback=objective.enough,
+        start_at,
+        low,
+        high,
+        evaluations=max_evaluations,
+        enough=enough,
+        reach=_REACH,
+        metric=objective.metric,
     )
     best = objective.best
-    posterior = latent.condition(data, best.hypers, start=best.sites, tolerance=tolerance)
+    assert best is not None  # a start has a posterior, however improbable
+    posterior = latent.condition(data, best.hypers, start=best.sites(), grams=best.grams, tolerance=tolerance)
     converged = posterior.ep.converged and objective.evaluations < max_evaluations
     sweeps = objective.sweeps + posterior.ep.sweeps
-    return Fit(posterior, parts, best.value, objective.evaluations, sweeps, converged)
-
-
-@dataclass(frozen=True)
-class _Best:
-    """The best point so far, in the user's units."""
-
-    value: float
-    hypers: tuple[Hyperparameters, ...]
-    sites: Sites | None
+    return Fit(posterior, parts, objective.best_value, objective.evaluations, sweeps, converged)
 
 
 class _Objective:
     """The negative log posterior; it remembers the last sites and the best point."""
 
-    def __init__(self, data: HybridData, parts: tuple[Part, ...], sites: Sites | None, enough: float) -> None:
-        self.data, self.parts, self.sites, self.least_gain = data, parts, sites, enough
+    def __init__(self, data: HybridData, parts: tuple[Part, ...], sites: Sites | None) -> None:
+        self.data, self.parts, self.sites = data, parts, sites
         self.ends = np.cumsum([len(part.pack(part.start)) for part in parts])[:-1]
         # Densities are compared in the parts' own units, where they do not depend on the user's.
         self.units = float(sum(data.measured[j].sum() * np.log(part.scale) for j, part in enumerate(parts)))
-        self.best = _Best(-np.inf, tuple(part.outside(part.start) for part in parts), sites)
-        self.evaluations = self.sweeps = self.idle = 0
-        self.value_before = -np.inf
+        self.best: Posterior | None = None
+        self.best_value = -np.inf
+        self.evaluations = self.sweeps = 0
 
-    def __call__(self, theta: Array) -> tuple[float, Array]:
+    def __call__(self, points: Array, _: NDArray[np.intp]) -> tuple[Array, Array]:
+        (theta,) = points
         inner = [part.unpack(t) for part, t in zip(self.parts, np.split(theta, self.ends), strict=True)]
         hypers = tuple(part.outside(h) for part, h in zip(self.parts, inner, strict=True))
         post = latent.condition(self.data, hypers, start=self.sites, tolerance=_EP_TOLERANCE, max_sweeps=_MAX_SWEEPS)
@@ -109,19 +107,21 @@ class _Objective:
             evidence_slopes = post.gradient(j).in_units(part.scale)
             value += log_prior
             slopes.append(part.chain(h, evidence_slopes.plus(prior_slopes)))
+        if self.best is None or value > self.best_value:
+            self.best, self.best_value = post, value
         if not np.isfinite(value):
-            return 1e10, np.zeros_like(theta)
+            return np.array([np.inf]), np.zeros_like(points)
         self.sites = post.sites()
-        if value > self.best.value:
-            self.best = _Best(value, hypers, self.sites)
-        return -value, -np.concatenate(slopes)
+        return np.array([-value]), -np.concatenate(slopes)[None, :]
 
-    def enough(self, intermediate_result: object) -> None:
-        """Called after every iteration; ends the search when it no longer pays."""
-        gain, self.value_before = self.best.value - self.value_before, self.best.value
-        self.idle = self.idle + 1 if gain < self.least_gain else 0
-        if self.idle >= 2:
-            raise StopIteration
+    def metric(self) -> Array:
+        """A guess of the inverse Hessian at the best point: one block a latent function."""
+        assert self.best is not None
+        pieces = [
+            part.metric(part.inside(h), information(self.best, j))
+            for j, (part, h) in enumerate(zip(self.parts, self.best.hypers, strict=True))
+        ]
+        return np.asarray(block_diag(*pieces)[None])
 
 
 def carry_over(earlier: Posterior, data: HybridData) -> Warm:

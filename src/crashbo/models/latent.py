@@ -151,7 +151,7 @@ class Posterior:
         in_noise = 0.0
         seen = self.data.measured[j]
         if seen.any():
-            sigma2 = (_noise_std(h, len(seen)) ** 2)[seen]
+            sigma2 = (relative_noise_std(h, len(seen)) ** 2)[seen]
             y = (self.data.Y[j, seen] - h.mean) / scale
             gap2 = (y - post.mean[seen]) ** 2 + post.var[seen]
             in_noise = float(np.sum((gap2 / sigma2 - 1.0) / np.sqrt(sigma2)))
@@ -160,9 +160,13 @@ class Posterior:
             outputscale=0.5 * (float(post.b @ times(K, post.b)) - post.trace_WK(K)) / h.outputscale,
             mean=float(post.b.sum()) / scale,
             noise_std=in_noise / scale,
-            threshold=float(self.ep.tilted.in_threshold[j].sum()) / scale,
+            threshold=self.in_threshold(j),
             crash_noise_std=float(self.ep.tilted.in_crash_noise[j].sum()) / scale,
         )
+
+    def in_threshold(self, j: int) -> float:
+        """Derivative of the log evidence in the threshold of latent function j."""
+        return float(self.ep.tilted.in_threshold[j].sum()) / float(np.sqrt(self.hypers[j].outputscale))
 
     def warm(self) -> Warm:
         """What another fit may begin from."""
@@ -188,7 +192,7 @@ def condition(
     """Posterior and evidence by EP. `start` are sites in the units of the measurements."""
     scale, mean = _scales(hypers)
     seen = data.measured
-    noise2 = np.stack([_noise_std(h, seen.shape[1]) for h in hypers]) ** 2
+    noise2 = np.stack([relative_noise_std(h, seen.shape[1]) for h in hypers]) ** 2
     y = np.where(seen, (data.filled - mean) / scale, 0.0)
     p = np.where(seen, 1.0 / noise2, 0.0)
     steps = Steps(
@@ -228,7 +232,7 @@ def _scales(hypers: tuple[Hyperparameters, ...]) -> tuple[Array, Array]:
     return scale, np.array([h.mean for h in hypers])[:, None]
 
 
-def _noise_std(h: Hyperparameters, n: int) -> Array:
+def relative_noise_std(h: Hyperparameters, n: int) -> Array:
     """Noise of every trial in units of sqrt(outputscale)."""
     relative: Array = np.broadcast_to(h.noise_std, n) / np.sqrt(h.outputscale)
     return np.maximum(relative, _LEAST_NOISE)

@@ -24,6 +24,7 @@ Array = NDArray[np.float64]
 _LOGS = ("lengthscales", "outputscale", "noise_std", "crash_noise_std")
 _SAME = 1e-13  # measurements that spread by less than this share of their size are all the same
 _WIDTH = 0.05  # of the threshold's linear stretch
+_PRIOR_INFORMATION = 0.7  # of a coordinate: about that of our own priors
 
 
 @dataclass(frozen=True)
@@ -91,11 +92,24 @@ class Part:
         """Gradient in theta from that in natural units."""
         pieces = []
         for name in self.free:
-            rate = getattr(h, name) if name in _LOGS else 1.0
-            if name == "threshold":
-                rate = np.hypot(_WIDTH, h.threshold - self.reference)
+            rate = getattr(h, name) if name in _LOGS else self.rate(name, h)
             pieces.append(np.atleast_1d(getattr(gradient, name) * rate))
         return np.concatenate(pieces)
+
+    def metric(self, h: Hyperparameters, information: Array) -> Array:
+        """A guess of the inverse Hessian in theta, from models.information's matrix."""
+        unit = math.sqrt(h.outputscale)
+        rates: list[float] = []
+        rows: list[int] = []
+        at = 0
+        for name in Gradient._fields:
+            size = self._size(name)
+            if name in self.free:
+                rows += range(at, at + size)
+                rates += [1.0 if name in _LOGS else self.rate(name, h) / unit] * size
+            at += size
+        total: Array = information[np.ix_(rows, rows)] * np.outer(rates, rates) + _PRIOR_INFORMATION * np.eye(len(rows))
+        return np.asarray(np.linalg.inv(total))
 
     def bounds(self) -> tuple[Array, Array]:
         """Least and largest theta."""
@@ -122,6 +136,10 @@ class Part:
     def _can_start(self, name: str, value: Array | float) -> bool:
         """Not a zero where a logarithm is learnt, one noise a trial, or lengthscales of another space."""
         return np.size(value) == self._size(name) and (name not in _LOGS or bool(np.all(np.asarray(value) > 0.0)))
+
+    def rate(self, name: str, h: Hyperparameters) -> float:
+        """Derivative of the mean or the threshold in its coordinate."""
+        return math.hypot(_WIDTH, h.threshold - self.reference) if name == "threshold" else 1.0
 
     def _size(self, name: str) -> int:
         return len(self.start.lengthscales) if name == "lengthscales" else 1

@@ -70,6 +70,18 @@ class LogGamma:
         return crash_noise + (0.0 if self.widen is None else float(self.widen[j]))
 
 
+class Flat:
+    """No point is worth more, or safer, than another."""
+
+    def __call__(self, X: Array) -> Array:
+        """Zero at X."""
+        return np.zeros(len(X))
+
+    def with_gradient(self, X: Array) -> ValueAndGradient:
+        """Zero at X, with the gradient."""
+        return np.zeros(len(X)), np.zeros_like(X)
+
+
 @dataclass(frozen=True)
 class LogEI:
     """log expected improvement of a cost posterior upon eta."""

@@ -9,7 +9,6 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from crashbo.search.acquisition import LogGamma
 from crashbo.search.maximise import climb, diverse_best, perturbations, spread_points
 from crashbo.search.risk import Score
 from crashbo.search.space import Space
@@ -26,7 +25,7 @@ _SAME = 1e-6  # two points closer than this in every coordinate are one
 
 
 class Utility(Protocol):
-    """What a point is worth if it does not crash, as a logarithm, with its gradient."""
+    """What a point is worth if it does not crash, or how safe it is, as a logarithm, with its gradient."""
 
     def __call__(self, X: Array) -> Array:
         """At X."""
@@ -52,20 +51,27 @@ class Found:
     log_gamma: float
 
 
-def screen(space: Space, models: Surrogates, gamma: LogGamma, *, rng: np.random.Generator) -> Screen:
+def screen(space: Space, models: Surrogates, gamma: Utility, *, rng: np.random.Generator) -> Screen:
     """Points all over the space and around the best trials."""
-    D = space.dimension
     data, post = (models.crash.data, models.crash) if models.cost is None else (models.cost.data, models.cost)
-    lengthscales = np.minimum(post.hypers[0].lengthscales, 1.0)
     merit = gamma(data.X) if models.cost is None else -models.cost.predict(0, data.X)[0]
-    centres = data.X[np.argsort(-merit, kind="stable")[:_CENTRES]]
+    return screen_around(space, data.X, merit, post.hypers[0].lengthscales, gamma, rng=rng)
+
+
+def screen_around(
+    space: Space, tried: Array, merit: Array, lengthscales: Array, gamma: Utility, *, rng: np.random.Generator
+) -> Screen:
+    """Points all over the space and around those of highest merit among the tried ones."""
+    D = space.dimension
+    lengthscales = np.minimum(lengthscales, 1.0)
+    centres = tried[np.argsort(-merit, kind="stable")[:_CENTRES]]
     wide = space.uniform(spread_points(min(_SCREEN * D, _LARGEST_SCREEN), D, rng=rng))
     near = space.snap(perturbations(np.clip(centres, 0.0, 1.0), _AROUND, 0.5 * lengthscales, rng=rng))
     X = np.vstack([wide, near])
     return Screen(X, gamma(X), np.maximum(0.3 * lengthscales, 1e-3))
 
 
-def best(space: Space, screened: Screen, utility: Utility, gamma: LogGamma, score: Score, taken: Array) -> Found:
+def best(space: Space, screened: Screen, utility: Utility, gamma: Utility, score: Score, taken: Array) -> Found:
     """The point of highest score that is not one of `taken`, unless every point is."""
     values = score(utility(screened.X), screened.log_gamma)
     top = diverse_best(screened.X, values, _CLIMBERS, screened.apart)

@@ -1,22 +1,23 @@
-"""Maximising an acquisition over the unit cube: a screen, then several L-BFGS runs in one batch.
+"""Maximising an acquisition over the unit cube: a screen, then several climbs in one batch.
 
 May import models and below.
 
-The batch is one L-BFGS over the concatenated starts: the objective is a sum of one term a start, each
-evaluated through the same vectorised posterior, so ten runs cost little more than one.
+All climbs are evaluated through the same vectorised posterior, so six cost little more than one.
 """
 
 from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize
+
+from crashbo.numerics import bfgs
 
 Array = NDArray[np.float64]
 WithGradient = Callable[[Array], tuple[Array, Array]]
 
 _FEW = 3  # dimensions that a Kronecker sequence fills well
-_FLOOR = -1e6  # of a start's own value, so that one bad start does not drown the others in the sum
+_REACH = 0.1  # of one step of a climb, in any coordinate
+_ENOUGH = 1e-3  # gain of a step, in log acquisition, below which a climb ends
 
 
 def spread_points(n: int, dimension: int, *, rng: np.random.Generator) -> Array:
@@ -51,31 +52,21 @@ def perturbations(centres: Array, n: int, scales: Array, *, rng: np.random.Gener
     return points
 
 
-def climb(objective: WithGradient, starts: Array, free: NDArray[np.bool_], *, iterations: int = 25) -> Array:
-    """Where L-BFGS leads from each start, moving only the `free` coordinates; same shape as starts."""
-    m = len(starts)
-    if m == 0 or not free.any():
+def climb(objective: WithGradient, starts: Array, free: NDArray[np.bool_], *, evaluations: int = 35) -> Array:
+    """Where a quasi-Newton climb leads from each start, moving only the `free` coordinates; same shape as starts."""
+    if len(starts) == 0 or not free.any():
         return starts
 
-    def negative(flat: Array) -> tuple[float, Array]:
-        X = starts.copy()
-        X[:, free] = flat.reshape(m, -1)
+    def negative(moved: Array, rows: NDArray[np.intp]) -> tuple[Array, Array]:
+        X = starts[rows]
+        X[:, free] = moved
         value, gradient = objective(X)
-        dead = ~np.isfinite(value) | (value < _FLOOR)
-        gradient = np.where(dead[:, None] | ~np.isfinite(gradient), 0.0, gradient)
-        return -float(np.sum(np.where(dead, _FLOOR, value))), -gradient[:, free].ravel()
+        return -value, -gradient[:, free]
 
-    flat = starts[:, free].ravel()
-    result = minimize(
-        negative,
-        flat,
-        jac=True,
-        method="L-BFGS-B",
-        bounds=np.tile([0.0, 1.0], (flat.size, 1)),
-        options={"maxiter": iterations, "maxfun": iterations + 10, "ftol": 1e-7, "gtol": 1e-6},
-    )
+    box = np.zeros(int(free.sum())), np.ones(int(free.sum()))
+    found = bfgs.minimise(negative, starts[:, free], *box, evaluations=evaluations, enough=_ENOUGH, reach=_REACH)
     ends = starts.copy()
-    ends[:, free] = np.clip(result.x.reshape(m, -1), 0.0, 1.0)
+    ends[:, free] = found.x
     return ends
 
 

@@ -28,7 +28,7 @@ ALL_BUT_SAFE = 0.9  # P(safe) of the points that tell whether there is anything 
 
 @dataclass(frozen=True)
 class Score:
-    """Utility + log Gamma under a floor on P(safe), as a function that L-BFGS can climb."""
+    """Utility + log Gamma under a floor on P(safe), as a function that can be climbed."""
 
     log_floor: float = -np.inf
     weight: float = 1.0  # of log Gamma

@@ -14,8 +14,9 @@ from crashbo.models.crash import Blame, CrashModel, hybrid_data, make_parts
 from crashbo.models.ep import Sites
 from crashbo.models.fit import Fit, fit
 from crashbo.models.hyperpriors import Hyperprior
-from crashbo.models.latent import HybridData, Posterior, Warm
+from crashbo.models.latent import Posterior, Warm
 from crashbo.models.parts import Part, make_part
+from crashbo.models.regression import measured_data
 from crashbo.search.acquisition import LogGamma
 
 Array = NDArray[np.float64]
@@ -136,7 +137,6 @@ def fit_surrogates(
     learn = memory is None or n <= _REFIT_EACH or n >= _REFIT_GROWTH * memory.fitted_at
     crash_data = hybrid_data(seen.X, seen.Y, seen.crashed, seen.blame)
     crash_start = _aligned(memory, seen.numbers) if memory is not None else None
-    D = seen.X.shape[1]
     crash_parts = make_parts(crash_data, crash_prior, noise_std=seen.noise_std, thresholds=seen.thresholds)
     if learn or crash_start is None or crash_start.measured != crash_data.kind:
         fitted = fit(crash_data, crash_parts, start=crash_start, tolerance=_EP_TOLERANCE, enough=_ENOUGH)
@@ -148,20 +148,24 @@ def fit_surrogates(
     crash, spreads = _centred(crash_model.posterior, crash_parts)
     cost, cost_warm = None, memory.cost if memory is not None else None
     if seen.succeeded.any():
-        X = seen.X[seen.succeeded]
-        data = _measured(X, CostScale.of(seen.cost[seen.succeeded])(seen.cost[seen.succeeded]))
-        if learn or cost_warm is None:
-            part = make_part(
-                data.Y[0], data.sign[0], cost_prior, dimension=D, labelled=False, noise_std=seen.cost_noise_std
-            )
-            cost = fit(data, (part,), start=cost_warm, enough=_ENOUGH).posterior
-        else:
-            cost = latent.condition(data, cost_warm.hypers)
+        costs = CostScale.of(seen.cost[seen.succeeded])(seen.cost[seen.succeeded])
+        cost = fit_cost(seen.X[seen.succeeded], costs, seen.cost_noise_std, cost_prior, cost_warm, learn=learn)
         cost_warm = replace(cost.warm(), sites=None)
-        cost = _with_pending(cost, seen.pending)
+        cost = with_pending(cost, seen.pending)
     fitted_at = n if learn or memory is None else memory.fitted_at
     kept = Memory(seen.numbers, cost_warm, crash_model.posterior.warm(), fitted_at)
     return Surrogates(cost, crash, spreads, crash_model, kept, converged)
+
+
+def fit_cost(
+    X: Array, cost: Array, noise_std: float | None, prior: Hyperprior, start: Warm | None = None, *, learn: bool = True
+) -> Posterior:
+    """The cost's GP; at the hyperparameters of `start` if nothing is to be learnt."""
+    data = measured_data(X, cost)
+    if start is not None and not learn:
+        return latent.condition(data, start.hypers)
+    part = make_part(data.Y[0], data.sign[0], prior, dimension=X.shape[1], labelled=False, noise_std=noise_std)
+    return fit(data, (part,), start=start, enough=_ENOUGH).posterior
 
 
 def _centred(posterior: Posterior, parts: tuple[Part, ...]) -> tuple[Posterior, Array]:
@@ -177,17 +181,13 @@ def _centred(posterior: Posterior, parts: tuple[Part, ...]) -> tuple[Posterior, 
     return moved, spreads
 
 
-def _with_pending(cost: Posterior, pending: Array) -> Posterior:
+def with_pending(cost: Posterior, pending: Array) -> Posterior:
     """The cost's posterior that believes its own mean at pending trials, so that none is proposed twice."""
     if not len(pending):
         return cost
     mean, _ = cost.predict(0, pending)
-    data = _measured(np.vstack([cost.data.X, pending]), np.append(cost.data.Y[0], mean))
+    data = measured_data(np.vstack([cost.data.X, pending]), np.append(cost.data.Y[0], mean))
     return latent.condition(data, cost.hypers)
-
-
-def _measured(X: Array, y: Array) -> HybridData:
-    return HybridData(X, y[None, :], np.zeros((1, len(X))), np.zeros(len(X), dtype=bool))
 
 
 def _aligned(memory: Memory, numbers: tuple[int, ...]) -> Warm | None:

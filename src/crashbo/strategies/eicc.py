@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crashbo.search import candidates
-from crashbo.search.acquisition import LogEI, LogGamma
+from crashbo.search.acquisition import Flat, LogEI, LogGamma
 from crashbo.search.candidates import Found, Screen
 from crashbo.search.risk import Paper, Score, Situation
 from crashbo.strategies.base import Proposal, Task
@@ -24,7 +24,7 @@ def propose(task: Task, rng: np.random.Generator) -> Proposal:
     screened = candidates.screen(task.space, models, gamma, rng=rng)
     taken = np.vstack([task.seen.X, task.seen.pending])
     if models.cost is None:  # no success yet: look for one (paper, after eq. 2)
-        return _proposal(candidates.best(task.space, screened, _Flat(), _wary(task, gamma), Score(), taken), 0.0)
+        return _proposal(candidates.best(task.space, screened, Flat(), _wary(task, gamma), Score(), taken), 0.0)
     improvement = LogEI(models.cost, _paper_eta(task) if isinstance(task.risk, Paper) else models.eta)
     floor = task.risk.floor(_situation(task, screened, improvement))
     if floor >= 1.0:
@@ -32,7 +32,7 @@ def propose(task: Task, rng: np.random.Generator) -> Proposal:
     score = Score(float(np.log(floor)) if floor > 0.0 else -np.inf)
     found = candidates.best(task.space, screened, improvement, gamma, score, taken)
     if np.exp(found.log_gamma) < floor - _TOLERANCE:
-        safest = candidates.best(task.space, screened, _Flat(), gamma, Score(), taken)
+        safest = candidates.best(task.space, screened, Flat(), gamma, Score(), taken)
         found = safest if safest.log_gamma > found.log_gamma else found
     return _proposal(found, floor)
 
@@ -75,13 +75,3 @@ def _paper_eta(task: Task) -> float:
 def _wary(task: Task, gamma: LogGamma) -> LogGamma:
     """Log Gamma that takes pending trials for crashes, so that a batch spreads while nothing has succeeded."""
     return gamma.with_crashes(task.seen.pending)
-
-
-class _Flat:
-    """No point is worth more than another."""
-
-    def __call__(self, X: Array) -> Array:
-        return np.zeros(len(X))
-
-    def with_gradient(self, X: Array) -> tuple[Array, Array]:
-        return np.zeros(len(X)), np.zeros_like(X)

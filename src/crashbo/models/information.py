@@ -1,0 +1,81 @@
+"""How sharply the evidence knows its hyperparameters: Fisher's information, for a fit's first metric.
+
+May import numerics only.
+
+Notation, with F, W, S of numerics.linalg and dK_i the derivative of K in hyperparameter i:
+    1/2 tr(W dK_i W dK_j)   for those of covariance and noise
+    e_i' W e_j              for those that shift the observations by e, mean and threshold
+
+EP's sites count as Gaussian observations. The trace is that of (F dK_i F')(F dK_j F'), met by random signs z:
+the mean of (F dK_i F'z)'(F dK_j F'z). Few of them do, since a metric need not be exact; and as
+dK_d is k' times a squared difference, all lengthscales take one product of an (n, n) matrix with the probes.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crashbo.models.latent import Posterior, relative_noise_std
+from crashbo.numerics.linalg import cholesky, product, triangular_inverse
+
+Array = NDArray[np.float64]
+
+_PROBES = 8
+_SCRAMBLE = 1e4
+
+
+def information(posterior: Posterior, j: int) -> Array:
+    """Information of latent function j, in the order of Gradient's fields with D lengthscales first.
+
+    Coordinates are the logarithms of lengthscales, outputscale and noise, and mean and threshold in units of
+    sqrt(outputscale). Of the crash noise nothing is said.
+    """
+    h, n, D = posterior.hypers[j], *posterior.data.X.shape
+    order = np.lexsort(posterior.data.X.T)  # a Cholesky factor knows the order of the trials: take always the same
+    X, tau = posterior.data.X[order], posterior.ep.sites.tau[j, order]
+    K, slope = (matrix[np.ix_(order, order)] for matrix in posterior.grams[j])
+    precision = np.where(posterior.data.measured[j], relative_noise_std(h, n) ** -2.0, 0.0)[order]
+    total = np.maximum(precision + tau, np.finfo(float).tiny)
+    F = _factor(K, precision + tau)
+    v = product(F.T, _signs(X))
+    pieces = [*_lengthscales_times(slope, X / h.lengthscales, v), product(K, v)]
+    spreads = _rows(F, [*pieces, (2.0 * precision / total / total)[:, None] * v]) / np.sqrt(2.0 * _PROBES)
+    shifts = _rows(F, [np.ones((n, 1)), (tau / total)[:, None]])
+    result = np.zeros((D + 5, D + 5))
+    of_spread, of_shift = [*range(D + 1), D + 2], [D + 1, D + 3]
+    result[np.ix_(of_spread, of_spread)] = product(spreads, spreads.T)
+    result[np.ix_(of_shift, of_shift)] = product(shifts, shifts.T)
+    return result
+
+
+def _factor(K: Array, S: Array) -> Array:
+    """F of numerics.linalg, of the sites with positive precision."""
+    root = np.sqrt(np.maximum(S, 0.0))
+    B = root[:, None] * K * root
+    np.einsum("ii->i", B)[:] += 1.0
+    F: Array = triangular_inverse(cholesky(B)) * root
+    return F
+
+
+def _signs(X: Array) -> Array:
+    """Signs as good as random, (n, probes), that depend on x alone: the order of trials must not matter."""
+    k = np.arange(1.0, _PROBES + 1.0)
+    phases = product(X, _SCRAMBLE * np.sqrt(np.outer(np.arange(2.0, X.shape[1] + 2.0), k))) + k
+    return np.where(np.cos(phases) < 0.0, -1.0, 1.0)
+
+
+def _lengthscales_times(slope: Array, U: Array, v: Array) -> Array:
+    """dK_d v for the logarithm of every lengthscale, (D, n, m): dK_d is -2 k' (u_d - u_d')^2."""
+    (n, D), m = U.shape, v.shape[1]
+    U = (U - U.mean(axis=0)).T[:, :, None]
+    stacked = np.concatenate([v[None], U * v, U**2 * v])
+    flat = product(slope, stacked.transpose(1, 0, 2).reshape(n, -1))
+    times = flat.reshape(n, 2 * D + 1, m).transpose(1, 0, 2)
+    result: Array = -2.0 * (U**2 * times[:1] - 2.0 * U * times[1 : D + 1] + times[D + 1 :])
+    return result
+
+
+def _rows(F: Array, pieces: list[Array]) -> Array:
+    """F times each of the pieces, (n, m), as one row each."""
+    k, (n, m) = len(pieces), pieces[0].shape
+    products = product(F, np.concatenate(pieces, axis=1)).reshape(n, k, m)
+    return np.ascontiguousarray(products.transpose(1, 0, 2)).reshape(k, -1)

@@ -1,0 +1,142 @@
+"""Quasi-Newton descent within a box, from several starts at once, each with its own model and step.
+
+May import numpy and scipy only.
+
+Notation, for m starts in D dimensions:
+    x, f, g   points, values and gradients, (m, D), (m,), (m, D)
+    H         the BFGS model of the inverse Hessian, (m, D, D)
+    d, t      direction and step length; a trial point is x + t d, moved to within the box
+
+One evaluation looks at one trial point of every start that is still under way: those that descend move on,
+those that do not come closer, and nobody waits for another. Coordinates at a bound that the gradient pushes
+outwards stay there. (SciPy's L-BFGS-B does one start at a time, at several times the overhead for functions
+that take a millisecond, and importing it takes longer than importing everything else here.)
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+Objective = Callable[[Array, NDArray[np.intp]], tuple[Array, Array]]
+
+_ARMIJO = 1e-4
+_CURVED = 1e-10  # relative: a step along which the slope grows by less tells nothing of the curvature
+_STRETCH = 4.0  # of a model that met no curvature
+_SHORTEST = 1e-10  # step length at which a start is given up
+
+
+@dataclass(frozen=True)
+class Descent:
+    """Where each start led."""
+
+    x: Array
+    value: Array
+    evaluations: int
+
+
+def minimise(
+    objective: Objective,
+    starts: Array,
+    low: Array,
+    high: Array,
+    *,
+    evaluations: int,
+    enough: float,
+    reach: float,
+    metric: Callable[[], Array] | None = None,
+) -> Descent:
+    """Descend from every start until two steps in a row gain less than `enough`, or one that foresaw as little.
+
+    Args:
+        objective: values (k,) and gradients (k, D) at k points, given with the numbers of the starts they belong to.
+            Where they are not finite a start turns back, or ends if it has not begun.
+        starts: (m, D), within the box.
+        low: least coordinates, (D,).
+        high: largest coordinates, (D,).
+        evaluations: at most so many.
+        enough: the gain below which going on does not pay.
+        reach: no step moves a coordinate by more; the first does by as much, if nothing is known of the curvature.
+        metric: a first H, asked for once the starts have been evaluated.
+    """
+    x = np.array(starts)
+    m, D = x.shape
+    f, g = objective(x, np.arange(m))
+    used = 1
+    H = np.tile(np.eye(D), (m, 1, 1)) if metric is None else metric()
+    fresh = np.full(m, metric is None)  # nothing is known of the curvature yet
+    idle = np.zeros(m, dtype=int)
+    alive = np.isfinite(f) & np.all(np.isfinite(g), axis=1)
+    d = np.zeros_like(x)
+    t = np.ones(m)
+    turned = alive.copy()  # starts that need a new direction
+    while True:
+        if turned.any():
+            i = np.flatnonzero(turned)
+            d[i], slope = _direction(x[i], g[i], H[i], low, high)
+            most = reach / np.maximum(np.max(np.abs(d[i]), axis=1), 1e-300)
+            t[i] = np.where(fresh[i], most, np.minimum(most, 1.0))
+            alive[i[(slope >= 0.0) | ((-0.5 * slope < enough) & (idle[i] > 0))]] = False
+            turned[:] = False
+        if used >= evaluations or not alive.any():
+            return Descent(x, f, used)
+        i = np.flatnonzero(alive)
+        x_new = np.minimum(np.maximum(x[i] + t[i, None] * d[i], low), high)
+        f_new, g_new = objective(x_new, i)
+        used += 1
+        s = x_new - x[i]
+        slope = np.sum(g[i] * s, axis=1)
+        usable = np.isfinite(f_new) & np.all(np.isfinite(g_new), axis=1)
+        better = usable & (f_new <= f[i] + _ARMIJO * slope)
+        back = i[~better]
+        if len(back):
+            t[back] *= _shrinkage(np.where(usable, f_new, np.inf)[~better] - f[back], slope[~better])
+            alive[back[t[back] < _SHORTEST]] = False
+        on = i[better]
+        if len(on):
+            y = g_new[better] - g[on]
+            H[on] = _updated(H[on], s[better], y, fresh[on])
+            fresh[on] = False
+            idle[on] = np.where(f[on] - f_new[better] < enough, idle[on] + 1, 0)
+            x[on], f[on], g[on] = x_new[better], f_new[better], g_new[better]
+            alive[on[idle[on] >= 2]] = False
+            turned[on] = alive[on]
+
+
+def _direction(x: Array, g: Array, H: Array, low: Array, high: Array) -> tuple[Array, Array]:
+    """Descent directions that leave coordinates at their bounds alone, and the slopes along them."""
+    held = ((x <= low) & (g > 0.0)) | ((x >= high) & (g < 0.0))
+    g = np.where(held, 0.0, g)
+    d = -np.matmul(H, g[:, :, None])[:, :, 0]
+    # A model that mixes coordinates may push others out of the box again: those stay as well.
+    d[held | ((x <= low) & (d < 0.0)) | ((x >= high) & (d > 0.0))] = 0.0
+    slope = np.sum(g * d, axis=1)
+    lost = slope >= 0.0
+    if lost.any():
+        d[lost] = -g[lost]
+        slope[lost] = -np.sum(g[lost] ** 2, axis=1)
+    return d, slope
+
+
+def _updated(H: Array, s: Array, y: Array, fresh: NDArray[np.bool_]) -> Array:
+    """BFGS: the models after steps s that changed the gradients by y."""
+    sy, yy, ss = np.sum(s * y, axis=1), np.sum(y * y, axis=1), np.sum(s * s, axis=1)
+    curved = sy > _CURVED * np.sqrt(ss * yy)
+    rho = np.where(curved, 1.0 / np.where(curved, sy, 1.0), 0.0)
+    # Before its first update a model has the scale that this step shows; without curvature it is stretched.
+    scale = np.where(curved, np.where(fresh, sy / np.where(curved, yy, 1.0), 1.0), _STRETCH)
+    H = H * scale[:, None, None]
+    Hy = np.matmul(H, y[:, :, None])[:, :, 0]
+    u = rho[:, None] * s
+    across = Hy[:, :, None] * u[:, None, :]
+    grown = (1.0 + rho * np.sum(y * Hy, axis=1))[:, None, None] * (s[:, :, None] * u[:, None, :])
+    return np.asarray(H - across - across.swapaxes(1, 2) + grown)
+
+
+def _shrinkage(rise: Array, slope: Array) -> Array:
+    """By how much to shorten a step that changed the value by `rise`: to the minimum of a parabola, about."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        parabola = -0.5 * slope / (rise - slope)
+    return np.asarray(np.clip(np.where(np.isfinite(parabola), parabola, 0.1), 0.1, 0.5))
