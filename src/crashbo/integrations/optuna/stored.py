@@ -6,7 +6,7 @@ May import optimizer and below, and Optuna. The package's docstring says what is
 import math
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
 from typing import Any
@@ -247,13 +247,14 @@ def _expired(trial: FrozenTrial, lease: float | None, now: float) -> bool:
 
 
 def _corrected(trial: Trial, said: Mapping[str, Any]) -> Trial:
-    return Trial(
-        **{
-            **vars(trial),
-            **said,
-            "blame": tuple(said["blame"]),
-            "measured": said["measured"] or trial.measured,
-        }
+    """The trial as corrected: what the correction leaves out was not so, as with `Optimizer.tell(replace=True)`."""
+    return replace(
+        trial,
+        state=said["state"],
+        cost=said["cost"],
+        reason=said["reason"],
+        blame=tuple(said["blame"]),
+        measured=dict(said["measured"]),
     )
 
 
