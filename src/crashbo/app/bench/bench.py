@@ -18,7 +18,7 @@ from optuna.trial import FrozenTrial, TrialState
 from crashbo.app.bench import corrections, store
 from crashbo.app.bench.corrections import Correction
 from crashbo.app.bench.definition import LARGEST, Definition, check_text, extras_in
-from crashbo.integrations.optuna import CrashSampler, Insight, insight, stored
+from crashbo.integrations.optuna import CrashSampler, Insight, declared, insight, stored
 from crashbo.integrations.optuna.settings import Settings
 from crashbo.integrations.optuna.spaces import Axes, common
 from crashbo.integrations.optuna.stored import Reading
@@ -54,6 +54,7 @@ class Entry:
     """A trial, and what the store knows of it beside its record."""
 
     trial: Trial
+    id: int  # in the storage
     queued: bool  # waits to be handed out
     choosing: bool  # handed out, but its parameters are still being chosen
     lease: float | None  # seconds since 1970 until which it is waited for
@@ -169,12 +170,8 @@ class Bench:
                 raise Conflict(f"trial {number} must be handed out to be told; it is not yet. Ask for it first.")
             if entry.finished:
                 return self._correct(entry, corrections.words(judged), "tell")
-            if request is not None:
-                self._note(number, {TOLD: request})
-            try:
-                return stored.tell(self.study, number, **vars(told))
-            except optuna.exceptions.UpdateFinishedTrialError:
-                raise Conflict(f"trial {number} was told by somebody else just now. Look at it again.") from None
+            self._close(entry, judged, request)
+            return judged
 
     def void(self, number: int, reason: str = "", *, request: str | None = None) -> Trial:
         """Say that a fault ended a trial that says nothing of its parameters."""
@@ -191,7 +188,8 @@ class Bench:
             if judged == entry.trial:
                 return entry.trial
             if not entry.finished:  # given up, but its record is still open
-                return stored.tell(self.study, number, **vars(told))
+                self._close(entry, judged, None)
+                return judged
             return self._correct(entry, corrections.words(judged), "fix")
 
     def undo(self, number: int | None = None) -> Trial:
@@ -200,7 +198,9 @@ class Bench:
             entry = self._latest_told() if number is None else self.entry(number)
             correction = Correction.of(self.study.user_attrs, entry.trial)
             if entry.trial.state == "pending" or not entry.finished or not correction.below:
-                raise Conflict(f"trial {entry.trial.number} must have been told to be undone; it was not. Nothing to do.")
+                raise Conflict(
+                    f"trial {entry.trial.number} must have been told to be undone; it was not. Nothing to do."
+                )
             undone = correction.undone()
             self.study.set_user_attr(corrections.key(entry.trial.number), undone.out())
             return corrections.applied(entry.trial, undone.now)
@@ -221,7 +221,7 @@ class Bench:
         if entry.finished:
             raise Conflict(f"trial {number} must be pending to be waited for; it is a {entry.trial.state}.")
         until = time.time() + seconds
-        self._note(number, {stored.LEASE: until})
+        self._note(entry.id, {stored.LEASE: until})
         return until
 
     def best(self) -> Trial | None:
@@ -242,7 +242,7 @@ class Bench:
         self.sampler.notes = {stored.LEASE: time.time() + _CHOOSING, REQUEST: request}
         asked = self.study.ask(fixed_distributions=space)
         seconds = lease or reading.declared.lease
-        self._note(asked.number, {stored.LEASE: None if seconds is None else time.time() + seconds})
+        self._note(asked._trial_id, {stored.LEASE: None if seconds is None else time.time() + seconds})
         elder = self._asked(request)
         if elder is not None and elder.number != asked.number:  # another process got the same request
             stored.tell(self.study, asked.number, void="asked twice by the same request")
@@ -267,18 +267,13 @@ class Bench:
             )
         judged = self._judged(Trial(-1, dict(params)), told)
         number_before = len(self.study.get_trials(deepcopy=False))
-        notes: dict[str, Any] = {stored.MEASURED + name: value for name, value in judged.measured.items()}
-        if judged.state != "success":
-            notes |= {stored.STATE: judged.state, stored.REASON: judged.reason}
-        if judged.blame:
-            notes[stored.BLAME] = list(judged.blame)
         self.study.add_trial(
             optuna.trial.create_trial(
                 state=TrialState.COMPLETE if judged.state == "success" else TrialState.FAIL,
                 value=judged.cost,
                 params=dict(params),
                 distributions={name: _widened(d, params[name]) for name, d in distributions.items()},
-                user_attrs=notes,
+                user_attrs=_notes(judged),
                 system_attrs={REQUEST: request},
             )
         )
@@ -288,24 +283,45 @@ class Bench:
     def _judged(self, trial: Trial, told: Told) -> Trial:
         """The trial as it would be, by the rules of `Optimizer.tell`."""
         judge = Optimizer({"x": (0.0, 1.0)}, self._constraints(told))
-        said = judge.tell({"x": 0.0}, **vars(told))  # type: ignore[arg-type]
+        said = judge.tell({"x": 0.0}, **vars(told))
         return corrections.applied(trial, corrections.words(said))
 
     def _constraints(self, told: Told) -> Any:
-        declared = stored.declared(self.study).constraints
-        if declared is not None:
-            return declared
+        known = declared(self.study).constraints
+        if known is not None:
+            return known
         blamed = [told.blame] if isinstance(told.blame, str) else list(told.blame or ())
         return list(dict.fromkeys([*(told.measured or {}), *blamed]))
 
     def _check(self, told: Told) -> None:
         """The limits that a store and a model can take."""
+        if told.measured is not None and not isinstance(told.measured, Mapping):
+            raise ValueError(f"measured must map names to numbers; got {told.measured!r}. Or leave it out.")
         for what, value in {"cost": told.cost, **(told.measured or {})}.items():
             if value is not None and (not is_number(value) or abs(value) > LARGEST):
-                raise ValueError(f"{what} must be a finite number, at most {LARGEST:g}; got {value!r}. Leave it out if unknown.")
+                raise ValueError(
+                    f"{what} must be a finite number, at most {LARGEST:g}; got {value!r}. Leave it out if unknown."
+                )
         for what, text in (("crash", told.crash), ("void", told.void)):
-            if isinstance(text, str):
+            if text is not None and not isinstance(text, bool):
                 check_text(text, f"reason of {what}")
+        names = [told.blame] if isinstance(told.blame, str) else told.blame or ()
+        if not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
+            raise ValueError(f"blame must be names of constraints; got {told.blame!r}. Or leave it out.")
+
+    def _close(self, entry: Entry, judged: Trial, request: str | None) -> None:
+        """Write what came of a trial; its end comes last, so that a kill on the way leaves it open."""
+        storage, number = self.study._storage, judged.number
+        try:
+            if request is not None:
+                self._note(entry.id, {TOLD: request})
+            for key, value in _notes(judged).items():
+                storage.set_trial_user_attr(entry.id, key, value)
+            success = judged.state == "success"
+            values = [judged.cost] if judged.cost is not None else None
+            storage.set_trial_state_values(entry.id, TrialState.COMPLETE if success else TrialState.FAIL, values)
+        except optuna.exceptions.UpdateFinishedTrialError:
+            raise Conflict(f"trial {number} was told by somebody else just now. Look at it again.") from None
 
     def _correct(self, entry: Entry, said: corrections.Words, does: str) -> Trial:
         number = entry.trial.number
@@ -319,8 +335,7 @@ class Bench:
             raise Conflict("study must have a told trial to undo; it has none. Nothing to do.")
         return max(told, key=lambda e: e.at)
 
-    def _note(self, number: int, notes: Mapping[str, Any]) -> None:
-        trial_id = self.study._storage.get_trial_id_from_study_id_trial_number(self.study._study_id, number)
+    def _note(self, trial_id: int, notes: Mapping[str, Any]) -> None:
         for key, value in notes.items():
             self.study._storage.set_trial_system_attr(trial_id, key, value)
 
@@ -351,7 +366,10 @@ def _entry(
     running = frozen.state == TrialState.RUNNING
     whole = all(name in frozen.params for name in names)
     return Entry(
-        trial=replace(trial, params={name: trial.params[name] for name in names if name in trial.params} or trial.params),
+        trial=replace(
+            trial, params={name: trial.params[name] for name in names if name in trial.params} or trial.params
+        ),
+        id=frozen._trial_id,
         queued=frozen.state == TrialState.WAITING,
         choosing=running and not whole,
         lease=lease if running else None,
@@ -362,6 +380,16 @@ def _entry(
         at=max(correction.get("at", 0.0), 0.0 if when is None else when.timestamp()),
         corrections=len(correction.get("past", ())),
     )
+
+
+def _notes(judged: Trial) -> dict[str, Any]:
+    """What Optuna has no room for."""
+    notes: dict[str, Any] = {stored.MEASURED + name: value for name, value in judged.measured.items()}
+    if judged.state != "success":
+        notes |= {stored.STATE: judged.state, stored.REASON: judged.reason}
+    if judged.blame:
+        notes[stored.BLAME] = list(judged.blame)
+    return notes
 
 
 def _check_request(request: Any) -> None:

@@ -33,7 +33,9 @@ class RunRules:
 
     def __post_init__(self) -> None:
         if self.timeout is not None and not (is_number(self.timeout) and self.timeout > 0):
-            raise ValueError(f"run.timeout must be a positive number of seconds; got {self.timeout!r}. Or leave it out.")
+            raise ValueError(
+                f"run.timeout must be a positive number of seconds; got {self.timeout!r}. Or leave it out."
+            )
         said = {name: getattr(self, name) for name in ("on_timeout", "on_exit", "on_kill", "on_rubbish")}
         if not isinstance(self.exits, Mapping):
             raise ValueError(f"run.exits must map exit codes to 'crash' or 'void'; got {self.exits!r}. Mend it.")
@@ -93,7 +95,11 @@ class Definition:
         parameters, constraints = _tables(said)
         cost = said.get("cost", {})
         _only(cost, {"label", "unit"}, "cost")
-        units = {name: table["unit"] for name, table in {**parameters, **constraints, "cost": cost}.items() if "unit" in table}
+        units = {
+            name: table["unit"]
+            for name, table in {**parameters, **constraints, "cost": cost}.items()
+            if "unit" in table
+        }
         for name, text in {**units, "cost.label": cost.get("label", "cost")}.items():
             check_text(text, f"unit or label of {name}")
         space = Space({name: _parameter(name, table) for name, table in parameters.items()})
@@ -164,15 +170,21 @@ def _tables(said: Mapping[str, Any]) -> tuple[dict[str, dict[str, Any]], dict[st
     """Parameters and constraints, each written out as a table, their names checked."""
     parameters, constraints = said.get("parameters"), said.get("constraints", {})
     if not isinstance(parameters, Mapping) or not parameters:
-        raise ValueError(f"parameters must name at least one; got {parameters!r}. Write knee = [0.0, 1.0], for example.")
+        raise ValueError(
+            f"parameters must name at least one; got {parameters!r}. Write knee = [0.0, 1.0], for example."
+        )
     if isinstance(constraints, Sequence) and not isinstance(constraints, str):
         constraints = {name: {} for name in constraints}
     if not isinstance(constraints, Mapping):
-        raise ValueError(f"constraints must be names or tables; got {constraints!r}. Write current = {{}}, for example.")
+        raise ValueError(
+            f"constraints must be names or tables; got {constraints!r}. Write current = {{}}, for example."
+        )
     for name in [*parameters, *constraints]:
         checked_name(name, "parameter or constraint")
         if name in RESERVED:
-            raise ValueError(f"parameter or constraint must not be called {name!r}: trials have that already. Rename it.")
+            raise ValueError(
+                f"parameter or constraint must not be called {name!r}: trials have that already. Rename it."
+            )
     for name in constraints:
         if name in parameters:
             raise ValueError(f"constraint must not be called as a parameter; got {name!r}. Rename one.")

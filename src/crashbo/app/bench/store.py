@@ -34,9 +34,14 @@ def open_storage(store: str, *, create: bool = False) -> BaseStorage:
 
 def _opened(url: str, options: dict[str, Any]) -> RDBStorage:
     try:
-        return RDBStorage(url, engine_kwargs=options)
+        storage = RDBStorage(url, engine_kwargs=options)
+        with storage.engine.connect() as connection:  # readers and a writer at once, and half the waiting for the disk
+            connection.exec_driver_sql("PRAGMA journal_mode=WAL")
+        return storage
     except Exception as error:  # whatever the database's driver raises
-        raise ValueError(f"store must be a database that can be opened; got {url!r} ({_first(error)}). Check it.") from None
+        raise ValueError(
+            f"store must be a database that can be opened; got {url!r} ({_first(error)}). Check it."
+        ) from None
 
 
 def create_study(store: str, definition: Definition) -> Study:
