@@ -74,9 +74,9 @@ def from_csv(definition: Definition, text: str) -> list[Row]:
         found = f"it lacks {missing}" if missing else f"it has {unknown}" if unknown else "one stands there twice"
         raise ValueError(f"CSV must have a column for each parameter and none unknown; {found}. Mend its first line.")
     reader.fieldnames = header
-    return [
-        _row(definition, reader.line_num, {k: _read(v) for k, v in row.items()}) for row in reader if any(row.values())
-    ]
+    rows = [(reader.line_num, {k: _read(v) for k, v in row.items()}) for row in reader if any(row.values())]
+    # What was pending when the file was written says nothing.
+    return [_row(definition, line, row) for line, row in rows if row.get("state") != "pending"]
 
 
 def load(bench: Bench, text: str) -> tuple[int, int]:
