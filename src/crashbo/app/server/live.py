@@ -51,7 +51,8 @@ class Live:
         self._thread.join(timeout=5.0)
 
     def poke(self) -> None:
-        """Something was written: look at once, and let everybody know."""
+        """Something was written: let everybody know, and look at once."""
+        self._publish()
         self._poke.set()
 
     def listen(self) -> "asyncio.Queue[dict[str, Any]]":
