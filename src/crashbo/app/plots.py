@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
+from matplotlib.axes import Axes as Axes  # others draw by way of this file
+from matplotlib.figure import Figure as Figure
 from numpy.typing import NDArray
 
 from crashbo.app.illustration import FASTEST, SLOWEST, TRIP_LEVEL, Illustration
@@ -34,7 +34,7 @@ def draw_illustration(seen: Illustration) -> Figure:
         "Three successes, two crashes: where to try next?", x=0.02, ha="left", fontsize=13, fontweight="bold"
     )
     for axes, draw in zip(panels, (_draw_cost, _draw_current, _draw_p_safe, _draw_acquisition), strict=True):
-        _dress(axes)
+        dress(axes)
         axes.axvline(seen.speeds[seen.next], color=NEXT, linewidth=1.2, alpha=0.8, zorder=1)
         draw(axes, seen)
     panels[-1].set_xlim(SLOWEST, FASTEST)
@@ -44,7 +44,7 @@ def draw_illustration(seen: Illustration) -> Figure:
 
 
 def _draw_cost(axes: Axes, seen: Illustration) -> None:
-    _title(axes, "Cost", "a Gaussian process on the successes; a crash has no cost")
+    title(axes, "Cost", "a Gaussian process on the successes; a crash has no cost")
     axes.set_ylabel("EUR a part")
     axes.set_ylim(0.0, 5.4)
     _draw_belief(axes, seen.speeds, seen.cost_mean, seen.cost_std, seen.true_cost)
@@ -57,7 +57,7 @@ def _draw_cost(axes: Axes, seen: Illustration) -> None:
 
 
 def _draw_current(axes: Axes, seen: Illustration) -> None:
-    _title(axes, "Constraint", "GPCR on all five trials, with the crash threshold it learns")
+    title(axes, "Constraint", "GPCR on all five trials, with the crash threshold it learns")
     axes.set_ylabel("drive current (A)")
     axes.set_ylim(5.0, 23.0)
     axes.set_yticks([5.0, 10.0, 15.0, 20.0])
@@ -80,7 +80,7 @@ def _draw_current(axes: Axes, seen: Illustration) -> None:
 
 
 def _draw_p_safe(axes: Axes, seen: Illustration) -> None:
-    _title(axes, "P(safe)", "the probability that a trial succeeds")
+    title(axes, "P(safe)", "the probability that a trial succeeds")
     axes.set_ylabel("probability")
     axes.set_ylim(-0.05, 1.12)
     axes.set_yticks([0.0, 0.5, 1.0])
@@ -92,7 +92,7 @@ def _draw_p_safe(axes: Axes, seen: Illustration) -> None:
 
 
 def _draw_acquisition(axes: Axes, seen: Illustration) -> None:
-    _title(axes, "Acquisition", "expected improvement times P(safe); its maximum is the next trial")
+    title(axes, "Acquisition", "expected improvement times P(safe); its maximum is the next trial")
     axes.set_ylabel("EUR a part")
     top = float(seen.expected_improvement.max())
     axes.set_ylim(-0.04 * top, 1.25 * top)
@@ -113,7 +113,8 @@ def _draw_belief(axes: Axes, x: Array, mean: Array, std: Array, truth: Array) ->
     axes.plot(x, truth, color=_TRUTH, linewidth=1.2, linestyle=":", zorder=3)
 
 
-def _dress(axes: Axes) -> None:
+def dress(axes: Axes) -> None:
+    """Axes as all our figures have them."""
     axes.grid(color=_GRID, linewidth=0.8)
     axes.set_axisbelow(True)
     axes.tick_params(length=0, labelsize=9, labelcolor="#4D4D4D")
@@ -122,7 +123,8 @@ def _dress(axes: Axes) -> None:
     axes.spines["bottom"].set_color("#B3B3B3")
 
 
-def _title(axes: Axes, name: str, what: str) -> None:
+def title(axes: Axes, name: str, what: str) -> None:
+    """A name, and what it shows."""
     axes.set_title(name, loc="left", fontsize=10.5, fontweight="bold", pad=5)
     axes.set_title(what, loc="right", fontsize=9.5, color="#4D4D4D", pad=5)
 
