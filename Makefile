@@ -1,38 +1,42 @@
 # Two commands: `make demo` runs the main job, `make test` checks everything. Both set themselves up.
+# `make test EXTRAS=botorch` installs that extra, too, and runs the tests that need it.
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
+EXTRAS ?=
+comma := ,
+READY := $(VENV)/ready$(if $(EXTRAS),-$(subst $(comma),-,$(EXTRAS)))
 # Threads of BLAS gain nothing on matrices of a few hundred rows, and parallel tests share the cores.
 export OPENBLAS_NUM_THREADS ?= 1
 
 .PHONY: demo test lint types unit format benchmark clean
 
-demo: $(VENV)/ready
+demo: $(READY)
 	$(BIN)/crashbo demo
 
 test: lint types unit
 
-lint: $(VENV)/ready
+lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
-types: $(VENV)/ready
+types: $(READY)
 	$(BIN)/mypy
 
-unit: $(VENV)/ready
+unit: $(READY)
 	$(BIN)/python -m pytest -n auto
 
-format: $(VENV)/ready
+format: $(READY)
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-benchmark: $(VENV)/ready
+benchmark: $(READY)
 	for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
 
-$(VENV)/ready: pyproject.toml
+$(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet --editable ".[dev]"
+	$(BIN)/python -m pip install --quiet --editable ".[dev$(if $(EXTRAS),$(comma)$(EXTRAS))]"
 	touch $@
 
 clean:

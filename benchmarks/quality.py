@@ -83,6 +83,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--trials", type=int, default=100)
     parser.add_argument("--risk", default="default", help="default, paper, budget:K or minsafe:P")
+    parser.add_argument("--each", action="store_true", help="every seed's regret and crashes, too")
     args = parser.parse_args()
     names = list(tuning_problems.RECIPES) if args.problems == "tuning" else args.problems.split(",")
     print(f"risk {args.risk}, {args.seeds} seeds, {args.trials} trials")
@@ -98,6 +99,8 @@ def main() -> None:
                 f"  {1e3 * np.mean([f.seconds for f in done]):8.0f}",
                 flush=True,
             )
+            if args.each:
+                print("   " + "  ".join(f"{f.regret:.3g}/{f.crashes}" for f in done), flush=True)
 
 
 if __name__ == "__main__":

@@ -134,6 +134,28 @@ def test_an_import_from_below_is_allowed(parts, source):
     assert complaints(source, parts) == []
 
 
+# One door a third party.
+DOORS = {
+    "matplotlib": {"app/plots.py"},
+    "optuna": {f"integrations/optuna/{path.name}" for path in (PACKAGE / "integrations" / "optuna").glob("*.py")},
+    "optuna_dashboard": {"integrations/optuna/dashboard.py"},
+    "plotly": {"integrations/optuna/dashboard.py"},
+    "torch": {"integrations/botorch.py"},
+    "botorch": {"integrations/botorch.py"},
+    "gpytorch": {"integrations/botorch.py"},
+}
+
+
+def third_parties(path: Path) -> set[str]:
+    parts = module_parts(path, PACKAGE)
+    return {name.split(".")[0] for name in imported(path.read_text(), parts, is_package=path.name == "__init__.py")}
+
+
+@pytest.mark.parametrize("library", DOORS)
+def test_a_third_party_has_one_door(library):
+    assert {str(path.relative_to(PACKAGE)) for path in FILES if library in third_parties(path)} <= DOORS[library]
+
+
 LOADED = """
 import sys
 before = set(sys.modules)
@@ -156,5 +178,14 @@ def test_importing_crashbo_loads_nothing_foreign_but_the_parts_of_numpy_and_scip
         if "-packages" in file and not any(Path(file).is_relative_to(home) for home in homes)
     }
     assert foreign == set()
-    heavy = {"scipy.stats", "scipy.interpolate", "scipy.integrate", "matplotlib", "pandas", "optuna", "sklearn"}
+    heavy = {
+        "scipy.stats",
+        "scipy.interpolate",
+        "scipy.integrate",
+        "matplotlib",
+        "pandas",
+        "optuna",
+        "torch",
+        "sklearn",
+    }
     assert heavy.isdisjoint(files)

@@ -5,6 +5,7 @@ import pytest
 from machines import SPACE, run, telling
 
 import crashbo
+from crashbo.search import surrogates
 
 HERE, THERE = {"x": 0.2, "y": 0.3}, {"x": 0.9, "y": 0.8}
 
@@ -289,3 +290,25 @@ def test_options_that_are_tuples_survive_saving():
         optimizer.tell(optimizer.ask(), cost=1.0)
     again = crashbo.Optimizer.from_json(optimizer.to_json())
     assert again.ask().params["kernel"] in ((3, 3), (5, 5))
+
+
+def test_looking_before_asking_costs_no_second_fit(monkeypatch):
+    fits = []
+    fit = surrogates.fit_surrogates
+    monkeypatch.setattr("crashbo.strategies.base.fit_surrogates", lambda *a: fits.append(1) or fit(*a))
+    optimizer = study()
+    for x in np.random.default_rng(2).random((6, 2)):
+        params = {"x": x[0], "y": x[1]}
+        optimizer.tell(params, **telling(params))
+    optimizer.p_safe(HERE)
+    optimizer.ask()
+    assert len(fits) == 1
+
+
+def test_while_nothing_has_succeeded_a_batch_spreads():
+    optimizer = study()
+    for x in ({"x": 0.5, "y": 0.5}, {"x": 0.6, "y": 0.5}):
+        optimizer.tell(x, crash=True)
+    batch = np.array([list(optimizer.ask().params.values()) for _ in range(4)])
+    apart = [np.linalg.norm(a - b) for i, a in enumerate(batch) for b in batch[:i]]
+    assert min(apart) > 0.2

@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import signal
 import subprocess
 import sys
 import time
@@ -284,3 +285,26 @@ def test_a_killed_process_loses_no_told_trial_and_doubles_none(path, strategy, k
     assert len(numbers) == len(set(numbers))
     lost = [t for t in resumed.trials if t.state == "void"]
     assert len(lost) <= kills
+
+
+def test_ctrl_c_while_an_outcome_is_told_waits_until_it_is_on_disk(path, monkeypatch):
+    tell = crashbo.Optimizer.tell
+
+    def tell_and_press(self, *args, **kwargs):
+        trial = tell(self, *args, **kwargs)
+        if trial.number == 2:
+            signal.raise_signal(signal.SIGINT)
+        return trial
+
+    monkeypatch.setattr(crashbo.Optimizer, "tell", tell_and_press)
+    result = quick(path)
+    assert result.stopped == "interrupted"
+    assert told(path) == [(i, "success") for i in range(3)]
+
+
+def test_repeats_of_a_result_are_in_the_journal(path):
+    result = quick(path, trials=3)
+    report = result.confirm(cost_of, n=2)
+    assert len(report.trials) == 2
+    assert len(told(path)) == 5
+    assert [t.number for t in quick(path, trials=5).trials] == [0, 1, 2, 3, 4]

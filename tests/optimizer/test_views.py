@@ -295,3 +295,12 @@ def test_a_budget_is_never_exceeded_even_by_what_is_pending():
     spent.tell(INSIDE, cost=1.0, measured={"load": 0.6})
     spent.tell(OUTSIDE, crash=True)
     assert spent.ask().params == pytest.approx(INSIDE)
+
+
+def test_confirming_comes_before_starts_that_still_wait():
+    here, there = {"x": 0.2, "y": 0.3}, {"x": 0.9, "y": 0.8}
+    optimizer = crashbo.Optimizer(SPACE, start=[here, there])
+    optimizer.tell(optimizer.ask(), cost=1.0)
+    optimizer.confirm(2)
+    asked = [optimizer.ask().params for _ in range(3)]
+    assert asked == [here, here, there]

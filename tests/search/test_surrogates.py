@@ -67,9 +67,14 @@ COSTS = [
 ]
 
 
+def apart(n):
+    """Points of which none is near another."""
+    return np.arange(float(n))[:, None]
+
+
 @pytest.mark.parametrize("cost", COSTS)
 def test_the_cost_scale_keeps_the_order_of_costs(cost):
-    seen = CostScale.of(cost)(np.sort(cost))
+    seen = CostScale.of(apart(len(cost)), cost)(np.sort(cost))
     assert np.all(np.diff(seen)[np.diff(np.sort(cost)) > 0.0] > 0.0)
     assert np.all(np.isfinite(seen))
 
@@ -77,24 +82,24 @@ def test_the_cost_scale_keeps_the_order_of_costs(cost):
 @pytest.mark.parametrize("cost", COSTS)
 def test_the_cost_scale_leaves_the_better_half_as_it_is(cost):
     better = cost[cost <= np.median(cost)]
-    np.testing.assert_array_equal(CostScale.of(cost)(better), better)
+    np.testing.assert_array_equal(CostScale.of(apart(len(cost)), cost)(better), better)
 
 
 def test_the_cost_scale_leaves_ordinary_costs_as_they_are():
     cost = np.random.default_rng(1).random(30)
-    np.testing.assert_array_equal(CostScale.of(cost)(cost), cost)
+    np.testing.assert_array_equal(CostScale.of(apart(len(cost)), cost)(cost), cost)
 
 
 def test_the_cost_scale_draws_one_huge_cost_near_and_continues_without_a_jump():
     cost = np.array([1.0, 1.1, 0.9, 1.05, 0.95, 1e9])
-    scale = CostScale.of(cost)
+    scale = CostScale.of(apart(len(cost)), cost)
     assert scale(cost).max() < 1.0 + 30.0 * np.ptp(cost[:-1])
     edge = scale(scale.fence + scale.spread * np.array([-1e-6, 0.0, 1e-6]))
     np.testing.assert_allclose(np.diff(edge), scale.spread * 1e-6, rtol=1e-3)
 
 
 def test_the_cost_scale_tells_worse_costs_apart_from_the_best_even_if_most_are_equal():
-    seen = CostScale.of(np.array([0.0, 0.0, 0.0, 5.0, 9.0]))(np.array([0.0, 5.0, 9.0]))
+    seen = CostScale.of(apart(5), np.array([0.0, 0.0, 0.0, 5.0, 9.0]))(np.array([0.0, 5.0, 9.0]))
     assert seen[0] < seen[1] < seen[2]
 
 
@@ -107,6 +112,13 @@ def test_one_huge_cost_does_not_blind_the_model_elsewhere(seed):
     away = X[(np.linalg.norm(X - seen.X[i], axis=1) > 0.45) & (X.sum(axis=1) < 1.2)]
     assert np.corrcoef(spoiled.cost.predict(0, away)[0], cost_of(away))[0, 1] > 0.8
     assert spoiled.cost.predict(0, seen.X[[i]])[0][0] > np.nanmax(np.delete(seen.cost, i))
+
+
+def test_a_crowd_of_trials_at_one_place_does_not_make_all_others_alike():
+    rng = np.random.default_rng(0)
+    X = np.vstack([rng.random((12, 2)), 0.5 + 1e-3 * rng.standard_normal((90, 2))])
+    cost = np.append(rng.uniform(1.0, 4.0, 12), 0.9 + 0.01 * rng.standard_normal(90))
+    np.testing.assert_array_equal(CostScale.of(X, cost)(cost), cost)
 
 
 def test_a_pending_trial_shrinks_expected_improvement_there_and_leaves_the_rest():

@@ -3,10 +3,12 @@
 May import strategies and below.
 """
 
+import signal
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
+from contextlib import contextmanager
 from dataclasses import dataclass
 from os import PathLike
 from typing import Any, Literal
@@ -32,6 +34,7 @@ class Result:
 
     optimizer: Optimizer
     stopped: str  # why it ended
+    journal: str | PathLike[str] | None = None
 
     @property
     def best(self) -> Trial | None:
@@ -61,11 +64,18 @@ class Result:
         return self.optimizer.blame(trial)
 
     def confirm(self, experiment: Experiment, n: int = 10) -> Confirmation:
-        """Repeat the best trial n times and report mean, spread and crashes."""
+        """Repeat the best trial n times and report mean, spread and crashes; a study's journal keeps them, too."""
         confirmation = self.optimizer.confirm(n)
-        for _ in range(n):
-            trial = self.optimizer.ask()
-            _tell(self.optimizer, trial, _outcome(experiment, trial.params))
+        with _opened(self.journal) as log:
+            for _ in range(n):
+                trial = self.optimizer.ask()
+                if log is not None:
+                    log.asked(trial, self.optimizer)
+                outcome = _outcome(experiment, trial.params)
+                with _uninterrupted():
+                    told = _tell(self.optimizer, trial, outcome)
+                    if log is not None:
+                        log.told(told)
         return confirmation
 
 
@@ -132,21 +142,46 @@ def minimize(
         noise=noise,
         direction=direction,
     )
-    log = Journal(journal) if journal is not None else None
     shown = progress_of(progress)
+    with _opened(journal) as log:
+        try:
+            if log is not None:
+                study = log.open_study(study)
+            again = _settle_lost(study, log, on_lost)
+            workers = n_parallel or int(getattr(executor, "_max_workers", None) or 1)
+            pool = executor or (_Inline() if timeout is None and workers == 1 else _Threads())
+            run = _Run(study, experiment, pool, workers, trials, timeout, on_timeout, tuple(stop), log, shown)
+            return Result(study, run.to_the_end(again), journal)
+        finally:
+            if isinstance(shown, TerminalProgress):
+                shown.close()
+
+
+@contextmanager
+def _opened(journal: str | PathLike[str] | None) -> Iterator[Journal | None]:
+    """The journal at that path, held for as long as it is needed."""
+    log = Journal(journal) if journal is not None else None
     try:
-        if log is not None:
-            study = log.open_study(study)
-        again = _settle_lost(study, log, on_lost)
-        workers = n_parallel or int(getattr(executor, "_max_workers", None) or 1)
-        pool = executor or (_Inline() if timeout is None and workers == 1 else _Threads())
-        run = _Run(study, experiment, pool, workers, trials, timeout, on_timeout, tuple(stop), log, shown)
-        return Result(study, run.to_the_end(again))
+        yield log
     finally:
-        if isinstance(shown, TerminalProgress):
-            shown.close()
         if log is not None:
             log.close()
+
+
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Ctrl-C waits until what was told is on disk, too; only the main thread is ever interrupted."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    pressed: list[Any] = []
+    before = signal.signal(signal.SIGINT, lambda *event: pressed.append(event))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        if pressed and callable(before):
+            before(*pressed[0])
 
 
 @dataclass
@@ -222,9 +257,9 @@ class _Run:
                 error = run.future.exception()
                 if error is not None:
                     raise error
-                self._told(_tell(self.study, run.trial, run.future.result()))
+                self._tell(run.trial, run.future.result())
             except Exception as error:  # the user's bug: it says nothing of x, and is theirs to mend
-                self._told(_tell(self.study, run.trial, Void(f"the experiment failed: {error!r}")))
+                self._tell(run.trial, Void(f"the experiment failed: {error!r}"))
                 errors.append(error)
         self._give_up_late_ones()
         if errors:
@@ -251,16 +286,18 @@ class _Run:
             self.running.remove(run)
             words = f"no answer within {self.timeout:g} s"
             if never_began:
-                self._told(_tell(self.study, run.trial, Void(f"no worker took it within {self.timeout:g} s")))
+                self._tell(run.trial, Void(f"no worker took it within {self.timeout:g} s"))
             else:
-                self._told(_tell(self.study, run.trial, Crash(words) if self.on_timeout == "crash" else Void(words)))
+                self._tell(run.trial, Crash(words) if self.on_timeout == "crash" else Void(words))
 
-    def _told(self, trial: Trial) -> None:
-        self.voids = self.voids + 1 if trial.state == "void" else 0
-        if self.log is not None:
-            self.log.told(trial)
+    def _tell(self, trial: Trial, outcome: Outcome | Crash | Void) -> None:
+        with _uninterrupted():
+            told = _tell(self.study, trial, outcome)
+            if self.log is not None:
+                self.log.told(told)
+        self.voids = self.voids + 1 if told.state == "void" else 0
         if self.shown is not None:
-            self.shown(self.study, trial, self.trials)
+            self.shown(self.study, told, self.trials)
 
 
 def _settle_lost(study: Optimizer, log: Journal | None, on_lost: str) -> list[Trial]:

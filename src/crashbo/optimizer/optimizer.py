@@ -312,7 +312,9 @@ class Optimizer:
             raise ValueError("confirm must have a success to repeat; there is none yet. Give params, or tell one.")
         setting = self.space.check(params if params is not None else self.best.params)  # type: ignore[union-attr]
         self._confirmations += 1
-        self._queue = [*self._queue, *[Queued("confirm", setting, self._confirmations)] * n]
+        waiting = [queued for queued in self._queue if queued.origin == "confirm"]
+        others = [queued for queued in self._queue if queued.origin != "confirm"]
+        self._queue = [*waiting, *[Queued("confirm", setting, self._confirmations)] * n, *others]
         return Confirmation(self, setting, self._confirmations, n)
 
     def changed(
@@ -450,7 +452,8 @@ class Optimizer:
         left = None
         if self.risk.trials is not None:
             left = max(self.risk.trials - sum(t.state != "void" for t in self.trials), 0)
-        return Task(self.space, seen, self.risk, self._memory, np.array(predicted, dtype=float), left)
+        fitted = self._cached[1] if self._cached is not None and self._cached[0] == self._key else None
+        return Task(self.space, seen, self.risk, self._memory, np.array(predicted, dtype=float), left, fitted)
 
     def _observations(self) -> Observations:
         """What the models see: costs to be minimised, constraints that crash above."""
@@ -474,19 +477,21 @@ class Optimizer:
 
     def _surrogates(self) -> Surrogates | None:
         """Both models for the trials told so far; fitted once until something is told."""
-        key = (self._told, len(self._trials))
-        if self._cached is not None and self._cached[0] == key:
-            return self._cached[1]
         task = self._task()
         if not task.seen.numbers:
             return None
         # Looking at a study must not change what it proposes next: the memory stays as it is.
-        self._cached = (key, task.surrogates)
+        self._cached = (self._key, task.surrogates)
         return task.surrogates
+
+    @property
+    def _key(self) -> tuple[int, int]:
+        """Changes whenever a trial is asked or told."""
+        return self._told, len(self._trials)
 
     def _remember(self, models: Surrogates) -> None:
         self._memory = models.memory
-        self._cached = ((self._told, len(self._trials)), models)
+        self._cached = (self._key, models)
         if not models.converged:
             self._warn_once("fit", "a model did not converge; its last state is used, and the study goes on.")
 

@@ -17,6 +17,7 @@ from crashbo.models.hyperpriors import Hyperprior
 from crashbo.models.latent import Posterior, Warm
 from crashbo.models.parts import Part, make_part
 from crashbo.models.regression import measured_data
+from crashbo.numerics.kernels import squared_distances
 from crashbo.search.acquisition import LogGamma
 
 Array = NDArray[np.float64]
@@ -25,6 +26,7 @@ Threshold = float | tuple[float, float] | None
 _REFIT_EACH = 100  # trials up to which hyperparameters are learnt anew at every trial
 _REFIT_GROWTH = 1.05  # past that, whenever the trials have grown by this factor
 _EP_TOLERANCE = 1e-4
+_NEIGHBOURS = 0.1  # root-mean-square distance a coordinate within which trials count as one crowd
 _ENOUGH = 3e-3  # nats: fits that begin where the last one ended must not stop short again and again
 
 
@@ -57,18 +59,25 @@ class CostScale:
     are; what lies beyond is bad anyway, and is drawn in so that none ends more than one spread past the
     fence. The order of all costs stays, and the good ones, on which the search depends, keep their
     distances: a rank transform would lose both noise and distance, clipping the order.
+
+    Trials crowd where the search was last. So the median is one over the space, not over the trials: a trial
+    counts the less the more neighbours it has. Otherwise everything but the crowd would soon lie beyond the fence,
+    where it looks alike, and the search would never leave.
     """
 
     fence: float
     spread: float
 
     @staticmethod
-    def of(cost: Array) -> "CostScale":
-        """The map for these costs."""
-        median = float(np.median(cost))
-        spread = max(median - float(cost.min()), float(np.median(np.abs(cost - median))))
+    def of(X: Array, cost: Array) -> "CostScale":
+        """The map for costs at X, (n, D), in the unit cube."""
+        near = squared_distances(X, X) < _NEIGHBOURS**2 * X.shape[1]
+        weights = 1.0 / near.sum(axis=1)
+        median = _median(cost, weights)
+        spread = max(median - float(cost.min()), _median(np.abs(cost - median), weights))
         if spread == 0.0 and cost.max() > median:  # more than half are the best: what the others lie above it
-            spread = float(np.median(cost[cost > median])) - median
+            above = cost > median
+            spread = _median(cost[above], weights[above]) - median
         return CostScale(median + 3.0 * spread, spread)
 
     def __call__(self, cost: Array) -> Array:
@@ -77,6 +86,14 @@ class CostScale:
         if self.spread == 0.0:
             return np.asarray(cost, dtype=float)
         return np.where(excess > 0.0, self.fence + excess * (self.spread / (excess + self.spread)), cost)
+
+
+def _median(values: Array, weights: Array) -> float:
+    """The value with half of the weight on either side."""
+    order = np.argsort(values, kind="stable")
+    total = np.cumsum(weights[order])
+    below, above = np.searchsorted(total, [0.5 * total[-1] * (1.0 - 1e-12), 0.5 * total[-1] * (1.0 + 1e-12)])
+    return 0.5 * float(values[order[below]] + values[order[min(above, len(values) - 1)]])
 
 
 @dataclass(frozen=True)
@@ -148,8 +165,9 @@ def fit_surrogates(
     crash, spreads = _centred(crash_model.posterior, crash_parts)
     cost, cost_warm = None, memory.cost if memory is not None else None
     if seen.succeeded.any():
-        costs = CostScale.of(seen.cost[seen.succeeded])(seen.cost[seen.succeeded])
-        cost = fit_cost(seen.X[seen.succeeded], costs, seen.cost_noise_std, cost_prior, cost_warm, learn=learn)
+        X, costs = seen.X[seen.succeeded], seen.cost[seen.succeeded]
+        costs = CostScale.of(X, costs)(costs)
+        cost = fit_cost(X, costs, seen.cost_noise_std, cost_prior, cost_warm, learn=learn)
         cost_warm = replace(cost.warm(), sites=None)
         cost = with_pending(cost, seen.pending)
     fitted_at = n if learn or memory is None else memory.fitted_at

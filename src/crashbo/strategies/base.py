@@ -28,10 +28,13 @@ class Task:
     memory: Memory | None
     predicted: Array  # P(safe) of the told trials when the search proposed them, NaN for others
     trials_left: int | None  # where the study's length is announced
+    fitted: Surrogates | None = None  # both models of these very observations, if somebody looked before
 
     @cached_property
     def surrogates(self) -> Surrogates:
         """Both models, fitted when they are first looked at."""
+        if self.fitted is not None:
+            return self.fitted
         D = self.space.dimension
         return fit_surrogates(self.seen, self.memory, hyperpriors.of_cost(D), hyperpriors.weak(D))
 

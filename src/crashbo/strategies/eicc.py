@@ -21,10 +21,10 @@ def propose(task: Task, rng: np.random.Generator) -> Proposal:
     """The point that maximises log EI + log Gamma under the study's risk."""
     models = task.surrogates
     gamma = models.log_gamma
-    screened = candidates.screen(task.space, models, gamma, rng=rng)
     taken = np.vstack([task.seen.X, task.seen.pending])
-    if models.cost is None:  # no success yet: look for one (paper, after eq. 2)
-        return _proposal(candidates.best(task.space, screened, Flat(), _wary(task, gamma), Score(), taken), 0.0)
+    if models.cost is None:
+        return _look_for_a_success(task, gamma, taken, rng)
+    screened = candidates.screen(task.space, models, gamma, rng=rng)
     improvement = LogEI(models.cost, _paper_eta(task) if isinstance(task.risk, Paper) else models.eta)
     floor = task.risk.floor(_situation(task, screened, improvement))
     if floor >= 1.0:
@@ -35,6 +35,14 @@ def propose(task: Task, rng: np.random.Generator) -> Proposal:
         safest = candidates.best(task.space, screened, Flat(), gamma, Score(), taken)
         found = safest if safest.log_gamma > found.log_gamma else found
     return _proposal(found, floor)
+
+
+def _look_for_a_success(task: Task, gamma: LogGamma, taken: Array, rng: np.random.Generator) -> Proposal:
+    """The safest point (paper, after eq. 2), where pending trials count as crashes, so that a batch spreads."""
+    wary = gamma.with_crashes(task.seen.pending)
+    screened = candidates.screen(task.space, task.surrogates, wary, rng=rng)
+    found = candidates.best(task.space, screened, Flat(), wary, Score(), taken)
+    return Proposal(found.x, float(np.exp(gamma(found.x[None])[0])))
 
 
 def _situation(task: Task, screened: Screen, improvement: LogEI) -> Situation:
@@ -70,8 +78,3 @@ def _paper_eta(task: Task) -> float:
     """The best observation so far, on the scale that the cost model sees."""
     assert task.surrogates.cost is not None
     return float(task.surrogates.cost.data.Y[0, : task.surrogates.successes].min())
-
-
-def _wary(task: Task, gamma: LogGamma) -> LogGamma:
-    """Log Gamma that takes pending trials for crashes, so that a batch spreads while nothing has succeeded."""
-    return gamma.with_crashes(task.seen.pending)

@@ -82,9 +82,6 @@ class Axes:
         self._axes = {name: Axis(d) for name, d in distributions.items() if not d.single()}
         self.space = Space({name: axis.parameter for name, axis in self._axes.items()})
 
-    def __contains__(self, name: str) -> bool:
-        return name in self._axes
-
     def __len__(self) -> int:
         return len(self._axes)
 
@@ -92,6 +89,10 @@ class Axes:
     def names(self) -> list[str]:
         """The parameters, in order."""
         return list(self._axes)
+
+    def axis(self, name: str) -> Axis:
+        """One of them."""
+        return self._axes[name]
 
     def place(self, params: Mapping[str, Any]) -> bool:
         """Whether params have a place in the space: a readable value for every parameter."""

