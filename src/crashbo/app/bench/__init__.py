@@ -5,7 +5,7 @@ May import every other layer. Plain Python: no web framework, no terminal.
 | file | holds |
 |---|---|
 | definition | a study as a person writes it down: parameters, constraints, risk, labels, rules of `run` |
-| store | where studies live: the app's door to Optuna's storages |
+| store | new studies and old ones |
 | bench | ask, tell, void, fix, undo, best, trials: the service itself |
 | corrections | what finished trials should have said, with all that was said before |
 | table | trials as CSV, in and out |
@@ -14,7 +14,7 @@ May import every other layer. Plain Python: no web framework, no terminal.
 | runner | a command a trial: exit codes, timeouts and rubbish become what the study says |
 """
 
-from crashbo.app.bench.bench import Bench, Conflict, Entry, Missing
+from crashbo.app.bench.bench import Bench, Conflict, Missing, Told
 from crashbo.app.bench.definition import Definition, RunRules
 
-__all__ = ["Bench", "Conflict", "Definition", "Entry", "Missing", "RunRules"]
+__all__ = ["Bench", "Conflict", "Definition", "Missing", "RunRules", "Told"]

@@ -134,7 +134,7 @@ class Look:
         """Cost and P(safe) over one or two parameters; `at` gives the others, in Optuna's params."""
         held = self.insight.scene.axes
         for name in axes:
-            if name not in held:
+            if name not in held.names:
                 raise ValueError(f"axis must be one of {', '.join(held.names)}; got {name!r}. Choose one.")
         if not 1 <= len(axes) <= 2 or len(set(axes)) < len(axes):
             raise ValueError(f"axes must be one or two different parameters; got {list(axes)}. Choose them.")

@@ -16,14 +16,11 @@ from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from optuna import Study
-
-from crashbo.app.bench.bench import BenchSampler
 from crashbo.app.bench.looking import Expectation, Level, Look, Slice
 from crashbo.integrations.optuna.insight import Insight
+from crashbo.integrations.optuna.ledger import Ledger, LedgerSampler
 from crashbo.integrations.optuna.rebuild import Lot, Proposal, Scene, seed_of
 from crashbo.integrations.optuna.spaces import Axes
-from crashbo.integrations.optuna.stored import Reading
 
 T = TypeVar("T")
 Answer = tuple[Proposal, Any]
@@ -72,17 +69,17 @@ class _Thought:
     answer: "Future[Answer]"
 
 
-class ThoughtfulSampler(BenchSampler):
-    """A BenchSampler that has proposals made by a worker, if possible before they are asked for."""
+class ThoughtfulSampler(LedgerSampler):
+    """A LedgerSampler that has proposals made by a worker, if possible before they are asked for."""
 
     def __init__(self) -> None:
         super().__init__()
         self.worker = Worker()
         self._ahead: _Thought | None = None
 
-    def think_ahead(self, study: Study) -> None:
+    def think_ahead(self, ledger: Ledger) -> None:
         """Begin to choose the next trial, as things stand now."""
-        reading = Reading.of(study)
+        study, reading = ledger.study, ledger.read().reading
         settings = self.given.over(reading.declared)
         space = settings.space
         if space is None or any(t.state.name == "WAITING" for t in reading.trials) or not reading.trials:

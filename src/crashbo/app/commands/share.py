@@ -27,7 +27,7 @@ def _report(options: argparse.Namespace) -> Answer:
     bench = bench_of(options)
     from crashbo.app import report
 
-    name = "".join(c if c.isalnum() or c in "-_." else "_" for c in bench.study.study_name)
+    name = "".join(c if c.isalnum() or c in "-_." else "_" for c in bench.ledger.name)
     path = options.output or Path(f"{name}.html")
     with patience("writing the report") as share:
         gathered = report.gather(bench, share)
@@ -42,9 +42,11 @@ def _report(options: argparse.Namespace) -> Answer:
 def _serve(options: argparse.Namespace) -> Answer:
     needs("fastapi", "app")
     needs("uvicorn", "app")
+    from crashbo.app.bench.store import default_store
     from crashbo.app.server.serve import check_address, run, token_of
 
     token = token_of(options.token)
     check_address(options.host, token)  # before anything is opened
-    run(bench_of(options).study, options.host, options.port, token, announce=not options.json)
+    store = options.store or default_store()
+    run(store, options.study, options.host, options.port, token, announce=not options.json)
     return Answer("stopped", {"stopped": True})

@@ -20,11 +20,12 @@ from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
 from crashbo.app.bench import table
-from crashbo.app.bench.bench import Conflict, Entry, Missing
+from crashbo.app.bench.bench import Conflict, Missing
 from crashbo.app.bench.definition import Definition
 from crashbo.app.server import guard
 from crashbo.app.server.bodies import AddBody, AskBody, LeaseBody, SessionBody, SliceBody, TellBody, VoidBody
 from crashbo.app.server.live import Live
+from crashbo.integrations.optuna.ledger import Entry
 from crashbo.optimizer.records import Constraint, Trial
 from crashbo.search.space import Choice, Int
 from crashbo.version import __version__

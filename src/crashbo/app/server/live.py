@@ -9,10 +9,11 @@ import threading
 import uuid
 from typing import Any
 
-from crashbo.app.bench.bench import Bench, Entry
+from crashbo.app.bench.bench import Bench
 from crashbo.app.bench.looking import Level, Look, Slice
 from crashbo.app.bench.mind import Picture, ThoughtfulSampler, Viewer
 from crashbo.integrations.optuna.insight import Insight
+from crashbo.integrations.optuna.ledger import Entry
 
 _LOOK_AGAIN = 1.0  # seconds between looks at the store, which others may write to
 _log = logging.getLogger("crashbo")
@@ -98,7 +99,7 @@ class Live:
         elif not told:
             self._told, self._insight, self.picture, self.expected, self.history = (), None, None, {}, {}
         self._expect(entries)
-        self._sampler.think_ahead(self.bench.study)
+        self._sampler.think_ahead(self.bench.ledger)
         self._remember()
 
     def _look(self, told: tuple[Any, ...]) -> None:

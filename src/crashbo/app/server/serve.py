@@ -5,7 +5,6 @@ import socket
 import sys
 
 import uvicorn
-from optuna import Study
 
 from crashbo.app.bench.bench import Bench
 from crashbo.app.bench.mind import ThoughtfulSampler
@@ -32,11 +31,11 @@ def check_address(host: str, token: str | None) -> None:
         )
 
 
-def run(study: Study, host: str, port: int, token: str | None, *, announce: bool = True) -> None:
+def run(store: str, name: str | None, host: str, port: int, token: str | None, *, announce: bool = True) -> None:
     """Serve until interrupted."""
     check_address(host, token)
     sampler = ThoughtfulSampler()
-    live = Live(Bench(study, sampler), sampler)
+    live = Live(Bench.open(store, name, sampler), sampler)
     app = create_app(live, token)
     config = uvicorn.Config(
         app,
@@ -50,7 +49,9 @@ def run(study: Study, host: str, port: int, token: str | None, *, announce: bool
     with _listening(host, port) as listener:
         if announce:
             shown = f"[{host}]" if ":" in host else host
-            print(f"crashbo: study {study.study_name!r} at http://{shown}:{listener.getsockname()[1]}", flush=True)
+            print(
+                f"crashbo: study {live.bench.ledger.name!r} at http://{shown}:{listener.getsockname()[1]}", flush=True
+            )
             if token is not None:
                 print("Open it as  http://ADDRESS:PORT/#token=TOKEN", flush=True)
         uvicorn.Server(config).run(sockets=[listener])
