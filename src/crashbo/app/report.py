@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from crashbo.app.bench import Bench, Definition, table
-from crashbo.app.bench.looking import Level, Look, Slice
+from crashbo.app.bench.looking import Level, Look, Slice, history_points
 from crashbo.optimizer.records import Trial
 from crashbo.version import __version__
 
@@ -44,7 +44,7 @@ def gather(bench: Bench, progress: Callable[[float], None] = lambda share: None)
     told = any(t.state in ("success", "crash") for t in trials)
     look = Look(bench.insight()) if told else None
     history: dict[str, list[Level]] = {}
-    points = look.history_points() if look else []
+    points = history_points(len(look.told)) if look else []
     for i, count in enumerate(points):
         for name, level in look.before(count).levels().items():  # type: ignore[union-attr]
             history.setdefault(name, []).append(level)

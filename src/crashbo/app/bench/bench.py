@@ -15,6 +15,7 @@ from crashbo.app.bench.corrections import Correction
 from crashbo.app.bench.definition import LARGEST, Definition, check_text, extras_in
 from crashbo.integrations.optuna import Insight, insight
 from crashbo.integrations.optuna.ledger import Closed, Entry, Ledger, LedgerSampler
+from crashbo.integrations.optuna.settings import Settings
 from crashbo.integrations.optuna.stored import LEASE
 from crashbo.optimizer.optimizer import Optimizer
 from crashbo.optimizer.records import AnyConstraint, Trial, is_number
@@ -84,7 +85,7 @@ class Bench:
 
     def entry(self, number: int) -> Entry:
         """One trial."""
-        return _found(self.entries(), number)
+        return self._read(number)[0]
 
     @property
     def trials(self) -> list[Trial]:
@@ -113,9 +114,8 @@ class Bench:
         _check_request(request)
         _check(told)
         with self._writing:
-            page = self.ledger.read()
-            entry = _found(page.entries(), number)
-            judged = _judged(entry.trial, told, page.settings.constraints)
+            entry, settings, attrs = self._read(number)
+            judged = _judged(entry.trial, told, settings.constraints)
             if entry.trial.state != "pending" and not entry.late:
                 if (request is not None and request == entry.told) or judged == entry.trial:
                     return entry.trial
@@ -124,7 +124,7 @@ class Bench:
                 )
             if entry.queued or entry.choosing:
                 raise Conflict(f"trial {number} must be handed out to be told; it is not yet. Ask for it first.")
-            return self._write(entry, judged, "tell", request)
+            return self._write(entry, attrs, judged, "tell", request)
 
     def void(self, number: int, reason: str = "", *, request: str | None = None) -> Trial:
         """Say that a fault ended a trial that says nothing of its parameters."""
@@ -134,19 +134,18 @@ class Bench:
         """Correct a trial that was told."""
         _check(told)
         with self._writing:
-            page = self.ledger.read()
-            entry = _found(page.entries(), number)
+            entry, settings, attrs = self._read(number)
             if entry.trial.state == "pending":
                 raise Conflict(f"trial {number} must be told to be corrected; it is pending. Tell it.")
-            judged = _judged(entry.trial, told, page.settings.constraints)
-            return entry.trial if judged == entry.trial else self._write(entry, judged, "fix")
+            judged = _judged(entry.trial, told, settings.constraints)
+            return entry.trial if judged == entry.trial else self._write(entry, attrs, judged, "fix")
 
     def undo(self, number: int | None = None) -> Trial:
         """Take back the last word on a trial: what was said before counts again. By default on the latest one."""
         with self._writing:
-            page = self.ledger.read()
-            entry = _latest_told(page.entries()) if number is None else _found(page.entries(), number)
-            correction = Correction.of(page.attrs, entry.trial)
+            number = _latest_told(self.entries()) if number is None else number
+            entry, _, attrs = self._read(number)
+            correction = Correction.of(attrs, entry.trial)
             if entry.trial.state == "pending" or not entry.finished or not correction.below:
                 raise Conflict(
                     f"trial {entry.trial.number} must have been told to be undone; it was not. Nothing to do."
@@ -209,11 +208,18 @@ class Bench:
             return None
         return next((e.trial for e in self.entries() if e.request == request and not e.choosing), None)
 
-    def _write(self, entry: Entry, judged: Trial, does: str, request: str | None = None) -> Trial:
+    def _read(self, number: int) -> tuple[Entry, Settings, Mapping[str, Any]]:
+        found = None if isinstance(number, bool) or number < 0 else self.ledger.entry(number)
+        if found is None:
+            raise Missing(f"trial must be one of this study's; got number {number}. See its trials.")
+        return found
+
+    def _write(
+        self, entry: Entry, attrs: Mapping[str, Any], judged: Trial, does: str, request: str | None = None
+    ) -> Trial:
         """Write a trial's record, or, where that is closed, a correction of it."""
         number = entry.trial.number
         if entry.finished:
-            attrs = self.ledger.read().attrs
             changed = Correction.of(attrs, entry.trial).changed(corrections.words(judged), does)
             self.ledger.set_attr(corrections.key(number), changed.out())
             return judged
@@ -224,17 +230,11 @@ class Bench:
         return judged
 
 
-def _found(entries: list[Entry], number: int) -> Entry:
-    if isinstance(number, bool) or not 0 <= number < len(entries):
-        raise Missing(f"trial must be one of this study's {len(entries)}; got number {number}. See its trials.")
-    return entries[number]
-
-
-def _latest_told(entries: list[Entry]) -> Entry:
+def _latest_told(entries: list[Entry]) -> int:
     told = [e for e in entries if e.trial.state != "pending" and e.finished]
     if not told:
         raise Conflict("study must have a told trial to undo; it has none. Nothing to do.")
-    return max(told, key=lambda e: e.at)
+    return max(told, key=lambda e: e.at).trial.number
 
 
 def _judged(trial: Trial, told: Told, constraints: tuple[AnyConstraint, ...] | None) -> Trial:

@@ -91,11 +91,6 @@ class Look:
         scene = replace(self.insight.scene, trials=self.told[:count])
         return Look(replace(self.insight, scene=scene))
 
-    def history_points(self) -> list[int]:
-        """After how many told trials the thresholds are to be looked at: all, or evenly spread where there are many."""
-        n = len(self.told)
-        return sorted({round(k) for k in np.linspace(1, n, min(n, HISTORY))}) if n else []
-
     def expect(self, params: Sequence[Mapping[str, Any]]) -> list[Expectation]:
         """What to expect of points, given as Optuna's params."""
         inward = [self.insight.scene.axes.inward(p) for p in params]
@@ -154,6 +149,11 @@ class Look:
             return Slice(tuple(axes), outward, dict(at), None, None, np.full(shape, np.nan))
         cost, std = (None, None) if found.cost is None else (c.reshape(shape) for c in found.cost)
         return Slice(tuple(axes), outward, dict(at), cost, std, found.p_safe.reshape(shape))
+
+
+def history_points(told: int) -> list[int]:
+    """After how many told trials the thresholds are to be looked at: all, or evenly spread where there are many."""
+    return sorted({round(k) for k in np.linspace(1, told, min(told, HISTORY))}) if told else []
 
 
 def grid_values(parameter: Parameter, size: int) -> list[Any]:

@@ -130,7 +130,7 @@ def _add_trials(app: FastAPI, live: Live) -> None:
     @app.post("/api/ask", summary="The next trial; repeated with the same request id, the same trial")
     async def ask(body: AskBody) -> Response:
         def asked() -> Response:
-            return written(bench.ask(request=body.request, lease=body.lease))
+            return written(live.ask(body.request, body.lease))
 
         return await anyio.to_thread.run_sync(asked, limiter=waiting)
 
@@ -224,8 +224,10 @@ def insight_of(live: Live) -> dict[str, Any] | None:
     """What the models make of the trials; None before one was told."""
     if live.picture is None:
         return None
+    picture = {name: value for name, value in asdict(live.picture).items() if name != "told"}
     return {
-        **asdict(live.picture),
+        **picture,
+        "told": len(live.picture.told),
         "expected": {number: asdict(e) for number, e in live.expected.items()},
         "history": {name: [asdict(level) for level in levels] for name, levels in live.history.items()},
     }

@@ -10,10 +10,10 @@ import uuid
 from typing import Any
 
 from crashbo.app.bench.bench import Bench
-from crashbo.app.bench.looking import Level, Look, Slice
-from crashbo.app.bench.mind import Picture, ThoughtfulSampler, Viewer
-from crashbo.integrations.optuna.insight import Insight
+from crashbo.app.bench.looking import Expectation, Level, Slice, history_points
+from crashbo.app.bench.mind import Asker, Picture, Place, Told, Viewer, told_of
 from crashbo.integrations.optuna.ledger import Entry
+from crashbo.optimizer.records import Trial
 
 _LOOK_AGAIN = 1.0  # seconds between looks at the store, which others may write to
 _log = logging.getLogger("crashbo")
@@ -22,19 +22,18 @@ _log = logging.getLogger("crashbo")
 class Live:
     """A study under watch."""
 
-    def __init__(self, bench: Bench, sampler: ThoughtfulSampler) -> None:
-        self.bench, self._sampler, self._viewer = bench, sampler, Viewer()
+    def __init__(self, store: str, name: str | None = None) -> None:
+        self.bench = Bench.open(store, name)
+        place = Place(store, self.bench.ledger.name)
+        self._asker, self._viewer = Asker(place), Viewer(place)
         self.boot = uuid.uuid4().hex
         self.revision = 0
         self.thinking = False
         self.picture: Picture | None = None
-        self.expected: dict[int, Any] = {}  # by number of the open trials
+        self.expected: dict[int, Expectation] = {}  # by number of the open trials
         self.history: dict[str, list[Level]] = {}
-        self._levels: dict[tuple[Any, ...], dict[str, Level]] = {}  # by the trials they were learnt from
-        self._seen: Any = None  # what the store said last
-        self._told: tuple[Any, ...] | None = None  # what the picture was made from
-        self._insight: Insight | None = None
-        self._key = 0
+        self._levels: dict[Told, dict[str, Level]] = {}  # by the trials they were learnt from
+        self._seen: list[Entry] | None = None  # what the store said last
         self._listeners: set[tuple[asyncio.AbstractEventLoop, asyncio.Queue[dict[str, Any]]]] = set()
         self._poke, self._stopped = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._watch, name="crashbo-live", daemon=True)
@@ -47,8 +46,8 @@ class Live:
         """End, with the worker processes."""
         self._stopped.set()
         self._poke.set()
-        self._viewer.close()
-        self._sampler.worker.close()
+        self._viewer.worker.close()
+        self._asker.worker.close()
         self._thread.join(timeout=5.0)
 
     def poke(self) -> None:
@@ -66,10 +65,13 @@ class Live:
         """No longer interested."""
         self._listeners = {pair for pair in self._listeners if pair[1] is not queue}
 
+    def ask(self, request: str | None, lease: float | None) -> Trial:
+        """The next trial, handed out by a worker."""
+        return self._asker.ask(request, lease)
+
     def slice(self, axes: list[str], at: dict[str, Any], size: int) -> Slice | None:
         """Cost and P(safe) over one or two parameters; None before a trial was told."""
-        seen = self._insight
-        return None if seen is None else self._viewer.slice(self._key, seen, axes, at, size)
+        return None if self.picture is None else self._viewer.slice(axes, at, size)
 
     def signs(self) -> dict[str, Any]:
         """What is sent to listeners."""
@@ -93,25 +95,20 @@ class Live:
         if entries != self._seen:
             self._seen = entries
             self._publish()
-        told = _told_of(entries)
-        if told != self._told and told:
-            self._look(told)
-        elif not told:
-            self._told, self._insight, self.picture, self.expected, self.history = (), None, None, {}, {}
+        told = told_of([e.trial for e in entries])
+        if told != (self.picture.told if self.picture else ()):
+            self._look()
         self._expect(entries)
-        self._sampler.think_ahead(self.bench.ledger)
+        self._asker.think_ahead()
         self._remember()
 
-    def _look(self, told: tuple[Any, ...]) -> None:
+    def _look(self) -> None:
         """Fit the models anew, in their process."""
         self._set_thinking(True)
-        seen = self.bench.insight()
-        self._key += 1
-        self.picture = self._viewer.picture(self._key, seen)
-        self._insight, self._told = seen, told
-        self._levels[told] = self.picture.levels
+        self.picture, self.expected = self._viewer.picture(), {}
+        if self.picture is not None:
+            self._levels[self.picture.told] = self.picture.levels
         self._draw_history()
-        self.expected = {}
         self._expect(self.bench.entries())
         self.thinking = False
         self._publish()
@@ -119,26 +116,27 @@ class Live:
     def _expect(self, entries: list[Entry]) -> None:
         """What the models expect of the trials under way."""
         pending = [e.trial for e in entries if e.open]
-        if self._insight is None or {t.number for t in pending} == set(self.expected):
+        if self.picture is None or {t.number for t in pending} == set(self.expected):
             return
-        found = self._viewer.expect(self._key, self._insight, [t.params for t in pending])
+        found = self._viewer.expect([t.params for t in pending])
         self.expected = {t.number: e for t, e in zip(pending, found, strict=True)}
         self._publish()
 
     def _remember(self) -> None:
         """One more point of the thresholds' past; the newest first."""
-        if self._insight is None or self._told is None or self._poke.is_set():
+        if self.picture is None or self._poke.is_set():
             return
-        for count in reversed(Look(self._insight).history_points()):
-            if self._told[:count] not in self._levels:
-                self._levels[self._told[:count]] = self._viewer.levels_before(self._key, self._insight, count)
+        told = self.picture.told
+        for count in reversed(history_points(len(told))):
+            if told[:count] not in self._levels:
+                self._levels[told[:count]] = self._viewer.levels_before(count)
                 self._draw_history()
                 self._publish()
                 self._poke.set()  # there may be more
                 return
 
     def _draw_history(self) -> None:
-        told = self._told or ()
+        told = self.picture.told if self.picture else ()
         known = {n: self._levels[told[:n]] for n in range(1, len(told) + 1) if told[:n] in self._levels}
         self._levels = {told[:n]: levels for n, levels in known.items()}  # others were corrected away
         names = self.picture.levels if self.picture else ()
@@ -156,12 +154,6 @@ class Live:
                 loop.call_soon_threadsafe(_put, queue, self.signs())
             except RuntimeError:
                 continue  # its loop is closed
-
-
-def _told_of(entries: list[Entry]) -> tuple[Any, ...]:
-    """Everything that the models learn from, as a value that can be compared."""
-    told = [e.trial for e in entries if e.trial.state in ("success", "crash")]
-    return tuple((t.number, repr(t.params), t.state, t.cost, repr(t.measured), t.blame) for t in told)
 
 
 def _put(queue: "asyncio.Queue[dict[str, Any]]", signs: dict[str, Any]) -> None:

@@ -6,8 +6,6 @@ import sys
 
 import uvicorn
 
-from crashbo.app.bench.bench import Bench
-from crashbo.app.bench.mind import ThoughtfulSampler
 from crashbo.app.server.api import create_app
 from crashbo.app.server.guard import is_loopback
 from crashbo.app.server.live import Live
@@ -34,8 +32,7 @@ def check_address(host: str, token: str | None) -> None:
 def run(store: str, name: str | None, host: str, port: int, token: str | None, *, announce: bool = True) -> None:
     """Serve until interrupted."""
     check_address(host, token)
-    sampler = ThoughtfulSampler()
-    live = Live(Bench.open(store, name, sampler), sampler)
+    live = Live(store, name)
     app = create_app(live, token)
     config = uvicorn.Config(
         app,

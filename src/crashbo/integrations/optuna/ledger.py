@@ -16,7 +16,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from crashbo.integrations.optuna import stored
 from crashbo.integrations.optuna.sampler import CrashSampler
-from crashbo.integrations.optuna.settings import Settings
+from crashbo.integrations.optuna.settings import Settings, declared_in
 from crashbo.integrations.optuna.spaces import Axes, common
 from crashbo.integrations.optuna.stored import Reading
 from crashbo.optimizer.optimizer import Direction
@@ -85,6 +85,21 @@ class Ledger:
     def read(self) -> "Page":
         """What the storage holds now."""
         return Page(Reading.of(self.study))
+
+    def entry(self, number: int) -> tuple[Entry, Settings, Mapping[str, Any]] | None:
+        """One trial, read without the others, with the study's settings and attributes; None if there is none."""
+        storage, attrs = self.study._storage, self.study.user_attrs
+        settings = declared_in(attrs)
+        if settings.space is None:  # then all trials together say which parameters there are
+            page = self.read()
+            entries = page.entries()
+            return (entries[number], page.settings, page.attrs) if 0 <= number < len(entries) else None
+        try:
+            found = storage.get_trial(storage.get_trial_id_from_study_id_trial_number(self.study._study_id, number))
+        except (KeyError, OverflowError):
+            return None
+        trial = stored.single(found, attrs, settings)
+        return _entry(found, trial, attrs, settings, list(settings.space)), settings, attrs
 
     def set_attr(self, key: str, value: Any) -> None:
         """Write an attribute of the study, whole or not at all."""

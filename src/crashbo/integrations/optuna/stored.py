@@ -154,6 +154,13 @@ class Reading:
         return found
 
 
+def single(trial: FrozenTrial, attrs: Mapping[str, Any], settings: Settings) -> Trial:
+    """One trial's record, from itself and its study's attributes."""
+    said = attrs.get(f"{CORRECTED}{trial.number}")
+    found = _reader(settings)(trial)
+    return found if said is None else _corrected(found, said)
+
+
 def pending(study: Study, settings: Settings) -> list[Trial]:
     """The trials under way, read without the others."""
     under_way = study.get_trials(deepcopy=False, states=(TrialState.RUNNING, TrialState.WAITING))
