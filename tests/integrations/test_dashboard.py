@@ -39,6 +39,22 @@ def test_the_map_of_p_safe_is_the_insights(study):
     params = {safe.names[0]: safe.values[0][i], safe.names[1]: safe.values[1][j]}
     assert safe.p_safe[j, i] == pytest.approx(seen.p_safe(params))
     assert np.ptp(safe.p_safe) > 0.9
+    assert safe.title == "P(safe)"
+
+
+def test_of_many_parameters_the_map_shows_those_that_matter():
+    study = optuna.create_study(sampler=CrashSampler(seed=0))
+
+    def objective(trial):
+        x = [trial.suggest_float(name, 0, 1) for name in "abc"]
+        if x[1] > 0.6:
+            raise crashbo.Crash
+        return sum(x)
+
+    study.optimize(objective, n_trials=15, catch=(crashbo.Crash,))
+    safe = dashboard.safe_map(insight(study))
+    assert safe.names[0] == "b"
+    assert "the other parameters" in safe.title
 
 
 def test_blame_and_calibration_count_the_crashes(study):
@@ -120,7 +136,7 @@ def test_a_browser_shows_our_figures_reasons_and_measurements(study, address, tm
     crash, good = (next(t for t in told if t.state == state) for state in ("crash", "success"))
     value = str(good.measured["current"])[:6]
     for path, expected in {
-        "": [*names, "learnt crash threshold", "P(safe), the other", "Blame: P(constraint violated", "announced by"],
+        "": [*names, "learnt crash threshold", "Blame: P(constraint violated", "announced by"],
         "/note": ["crashes above"],
         f"/trials?numbers={crash.number}": ["crashbo:reason", "boards tripped"],
         f"/trials?numbers={good.number}": ["measured:current", value],

@@ -249,6 +249,20 @@ def test_a_spent_budget_repeats_what_is_proven():
     assert all(params == pytest.approx({"x": 0.5, "y": 0.5}) for params in asked)
 
 
+@pytest.mark.parametrize("kind", ["sqlite", "journal"])
+def test_every_storage_keeps_what_memory_keeps(kind, tmp_path):
+    if kind == "sqlite":
+        storage = optuna.storages.RDBStorage(f"sqlite:///{tmp_path}/study.db")
+    else:
+        storage = optuna.storages.JournalStorage(optuna.storages.journal.JournalFileBackend(f"{tmp_path}/study.log"))
+    study = jumps(8, storage=storage, lease=600.0)
+    assert records(study) == records(jumps(8, lease=600.0))
+    again = optuna.load_study(study_name=study.study_name, storage=storage)  # as another process sees it
+    assert records(again) == records(study)
+    if kind == "sqlite":
+        storage.engine.dispose()
+
+
 def test_threads_of_one_process_may_share_a_sampler():
     study = optuna.create_study(direction="maximize", sampler=CrashSampler(seed=0))
     study.optimize(jump, n_trials=12, n_jobs=3, catch=(crashbo.Crash,))
@@ -274,6 +288,24 @@ def test_a_study_made_by_another_sampler_is_taken_over_and_gets_better():
     again = sum(t.state.name == "FAIL" for t in study.trials[40:])
     assert study.best_value < best
     assert again / 12 < failed / 40
+
+
+def test_a_pruner_that_splits_the_study_is_no_obstacle():
+    def objective(trial):
+        x = trial.suggest_float("x", 0, 1)
+        if x > 0.8:
+            raise crashbo.Crash
+        for step in range(4):
+            trial.report((x - 0.5) ** 2 + 1 / (step + 1), step)
+            if trial.should_prune():
+                raise optuna.TrialPruned
+        return (x - 0.5) ** 2
+
+    pruner = optuna.pruners.HyperbandPruner(min_resource=1, max_resource=4, reduction_factor=2)
+    study = optuna.create_study(sampler=CrashSampler(seed=0, lease=60.0), pruner=pruner)
+    study.optimize(objective, n_trials=15, catch=(crashbo.Crash,))
+    assert study.best_value < 0.05
+    assert len(records(study)) == 15
 
 
 def test_it_has_one_objective():

@@ -2,6 +2,7 @@
 
 import time
 
+import numpy as np
 import optuna
 import pytest
 from optuna.distributions import FloatDistribution
@@ -50,6 +51,13 @@ def test_a_raised_crash_keeps_reason_blame_and_measurements():
     assert (trial.state, trial.reason, trial.blame) == ("crash", "boards tripped", ("current",))
     assert trial.measured == {"current": 120.5}
     assert study.trials[0].user_attrs["crashbo:reason"] == "boards tripped"  # where the dashboard shows it
+
+
+def test_a_crash_with_numbers_of_numpy_and_without_is_kept_as_far_as_it_says_something():
+    measured = {"current": np.float32(120.5), "heat": float("nan")}
+    (trial,) = records(run(raising(crashbo.Crash("tripped " * 1000, measured=measured))))
+    assert trial.measured == {"current": 120.5}
+    assert trial.reason.startswith("tripped tripped")
 
 
 def test_what_a_crash_measured_before_it_happened_is_kept():
@@ -243,6 +251,13 @@ class TestTell:
         declare(study, constraints=["current"])
         with pytest.raises(ValueError, match="measured must name constraints"):
             tell(study, study.ask(X), cost=1.0, measured={"curent": 3.0})
+
+    def test_a_trial_that_waits_in_the_queue_must_be_asked_first(self):
+        study = line([0.1])
+        study.enqueue_trial({"x": 0.3})
+        with pytest.raises(ValueError, match="it is WAITING"):
+            tell(study, 1, crash=True)
+        assert [t.state for t in records(study)] == ["success", "pending"]
 
     def test_a_number_that_is_none_is_refused(self):
         with pytest.raises(ValueError, match="got number 7"):

@@ -9,7 +9,9 @@ A risk turns the situation of a study into a floor under P(safe); within it the 
 - once points that are all but safe promise less than the noise, crashes buy nothing near the best point, and
   the floor rises further;
 - but a study may sit in one of several safe regions. So where a point below the floor promises a multiple of
-  what any point above it does, a leap is allowed. Every leap that crashes lengthens the wait for the next.
+  what any point above it does, a leap is allowed. Every leap that crashes lengthens the wait for the next;
+- and where nothing at all is left to gain, the strategy doubts its model of the cost and looks elsewhere,
+  above the floor.
 """
 
 from dataclasses import dataclass, replace
@@ -23,6 +25,7 @@ Array = NDArray[np.float64]
 _LATELY = 30  # trials over which predicted and observed crashes are compared
 _MOST_DISTRUST = 7.0
 _ALL_BUT_SURE = 0.995
+_LOG_WORTHWHILE = float(np.log(0.3))  # a gain of this share of the noise is worth a leap, or a trial at all
 ALL_BUT_SAFE = 0.9  # P(safe) of the points that tell whether there is anything left to gain safely
 
 
@@ -64,6 +67,10 @@ class Situation:
         """The most that points with at least this P(safe) promise."""
         return float(np.max(self.log_value, where=self.log_gamma >= np.log(floor), initial=-np.inf))
 
+    def is_exhausted(self, floor: float) -> bool:
+        """Whether points with at least this P(safe), or all but safe ones, promise nothing worth a trial."""
+        return self.log_gain(min(floor, ALL_BUT_SAFE)) < self.log_noise + _LOG_WORTHWHILE
+
 
 class Risk(Protocol):
     """An appetite for risk."""
@@ -94,7 +101,7 @@ class Adaptive:
         """See the module's docstring."""
         exhausted = situation.log_gain(ALL_BUT_SAFE) < situation.log_noise
         floor = self._distrusting(self.raised if exhausted else self.usual, situation)
-        price = max(situation.log_noise, situation.log_gain(self.usual) + float(np.log(self.worth)))
+        price = max(situation.log_noise + _LOG_WORTHWHILE, situation.log_gain(self.usual) + float(np.log(self.worth)))
         leaps = situation.log_gain(self.leap) > price and self._rested(situation)
         return self.leap if leaps else floor
 

@@ -36,7 +36,7 @@ class Task:
         if self.fitted is not None:
             return self.fitted
         D = self.space.dimension
-        return fit_surrogates(self.seen, self.memory, hyperpriors.of_cost(D), hyperpriors.weak(D))
+        return fit_surrogates(self.seen, self.memory, hyperpriors.of_cost(D), hyperpriors.of_crash(D))
 
 
 @dataclass(frozen=True)

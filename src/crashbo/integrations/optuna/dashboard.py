@@ -41,8 +41,9 @@ class Level:
 
 @dataclass(frozen=True)
 class SafeMap:
-    """P(safe) over two parameters (or one), the others as in the best trial."""
+    """P(safe) over two parameters (or one), the others, if there are any, as in the best trial."""
 
+    title: str
     names: tuple[str, ...]
     values: tuple[list[Any], ...]
     log: tuple[bool, ...]
@@ -93,7 +94,8 @@ def safe_map(seen: Insight) -> SafeMap | None:
     points = [{**centre, **({names[1]: w} if len(names) == 2 else {}), names[0]: v} for w in second for v in first]
     p_safe = np.asarray(seen.p_safe(points)).reshape(len(second), len(first))
     log = tuple(bool(getattr(seen.scene.axes.space.parameters[name], "log", False)) for name in names)
-    return SafeMap(names, tuple(grids[name] for name in names), log, p_safe, tuple(told))
+    title = "P(safe)" if len(names) == len(seen.params) else "P(safe), the other parameters as in the best trial"
+    return SafeMap(title, names, tuple(grids[name] for name in names), log, p_safe, tuple(told))
 
 
 def blames(seen: Insight) -> Blames:
@@ -198,15 +200,14 @@ def draw_level(level: Level) -> go.Figure:
 
 def draw_safe_map(safe: SafeMap) -> go.Figure:
     """P(safe) as a map, or a curve, with the trials on it."""
-    title = "P(safe), the other parameters as in the best trial"
     if len(safe.names) == 1:
-        figure = _figure(title, safe.names[0], "P(safe)")
+        figure = _figure(safe.title, safe.names[0], "P(safe)")
         figure.add_scatter(
             x=_all_shown(safe.values[0]), y=safe.p_safe[0].tolist(), name="P(safe)", line={"color": _MODEL}
         )
         figure.update_yaxes(range=[-0.05, 1.05])
     else:
-        figure = _figure(title, *safe.names)
+        figure = _figure(safe.title, *safe.names)
         scale = {
             "zmin": 0.0,
             "zmax": 1.0,

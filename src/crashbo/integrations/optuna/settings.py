@@ -136,7 +136,12 @@ def declare(
 
 def declared(study: Study) -> Settings:
     """What was declared in a study's storage."""
-    return declared_in(study.user_attrs)
+    return declared_in(user_attrs(study))
+
+
+def user_attrs(study: Study) -> dict[str, Any]:
+    """A study's own attributes; from the storage, since a study that a pruner has filtered shows none."""
+    return dict(study._storage.get_study_user_attrs(study._study_id))
 
 
 def declared_in(attrs: Mapping[str, Any]) -> Settings:

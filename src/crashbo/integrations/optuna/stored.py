@@ -15,7 +15,7 @@ import optuna
 from optuna import Study
 from optuna.trial import FrozenTrial, TrialState
 
-from crashbo.integrations.optuna.settings import OnFail, Settings, declared, declared_in
+from crashbo.integrations.optuna.settings import OnFail, Settings, declared, declared_in, user_attrs
 from crashbo.optimizer.optimizer import Optimizer
 from crashbo.optimizer.records import Constraint, Crash, State, Trial, is_number
 
@@ -24,6 +24,7 @@ STATE, REASON, BLAME, P_SAFE = "crashbo:state", "crashbo:reason", "crashbo:blame
 PROPOSAL, LEASE = "crashbo:proposal", "crashbo:lease"
 CORRECTED = "crashbo:corrected:"
 EXPIRED = "lease ran out"
+_LONGEST = 2000  # characters of a reason
 
 
 def measure(trial: optuna.Trial, /, **values: float) -> None:
@@ -65,10 +66,9 @@ def tell(
     """
     number = trial if isinstance(trial, int) else trial.number
     found = _frozen(study, number)
-    if found.state.is_finished() and not replace:
-        raise ValueError(
-            f"trial {number} must be running to be told; it is {found.state.name}. Pass replace=True to correct it."
-        )
+    if found.state != TrialState.RUNNING and not (found.state.is_finished() and replace):
+        remedy = "Pass replace=True to correct it." if found.state.is_finished() else "Ask for it first."
+        raise ValueError(f"trial {number} must be running to be told; it is {found.state.name}. {remedy}")
     told = _judged(study, cost=cost, measured=measured, crash=crash, blame=blame, void=void)
     if found.state.is_finished():
         words = {"state": told.state, "cost": told.cost, "reason": told.reason, "blame": list(told.blame)}
@@ -137,7 +137,7 @@ class Reading:
     @staticmethod
     def of(study: Study) -> "Reading":
         """What it holds now."""
-        return Reading(study.get_trials(deepcopy=False), study.user_attrs)
+        return Reading(study.get_trials(deepcopy=False), user_attrs(study))
 
     @cached_property
     def declared(self) -> Settings:
@@ -146,12 +146,11 @@ class Reading:
 
     def records(self, settings: Settings) -> list[Trial]:
         """Every trial, as these settings have it."""
-        found = list(map(_reader(settings), self.trials))
+        found = {t.number: t for t in map(_reader(settings), self.trials)}
         for key, said in self.attrs.items():
-            if key.startswith(CORRECTED) and int(key.removeprefix(CORRECTED)) < len(found):
-                number = int(key.removeprefix(CORRECTED))
+            if key.startswith(CORRECTED) and (number := int(key.removeprefix(CORRECTED))) in found:
                 found[number] = _corrected(found[number], said)
-        return found
+        return list(found.values())
 
 
 def single(trial: FrozenTrial, attrs: Mapping[str, Any], settings: Settings) -> Trial:
@@ -174,9 +173,9 @@ def record(study: Study, number: int) -> Trial:
 
 def mark(study: Study, trial: FrozenTrial, told: Trial) -> None:
     """Write what Optuna has no room for, before the trial's end is stored."""
-    notes: dict[str, Any] = {MEASURED + name: value for name, value in told.measured.items()}
+    notes: dict[str, Any] = {MEASURED + name: float(v) for name, v in told.measured.items() if is_number(v)}
     if told.state != "success":
-        notes |= {STATE: told.state, REASON: told.reason}
+        notes |= {STATE: told.state, REASON: told.reason[:_LONGEST]}
     if told.blame:
         notes[BLAME] = list(told.blame)
     _note(study, trial, notes)
@@ -184,7 +183,7 @@ def mark(study: Study, trial: FrozenTrial, told: Trial) -> None:
 
 def mark_error(study: Study, trial: FrozenTrial, reason: str) -> None:
     """Say why a trial failed that neither crashed nor was void."""
-    _note(study, trial, {STATE: "error", REASON: reason})
+    _note(study, trial, {STATE: "error", REASON: reason[:_LONGEST]})
 
 
 class _Reader:
