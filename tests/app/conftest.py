@@ -7,7 +7,7 @@ import pytest
 
 pytest.importorskip("optuna", reason="Optuna is not installed: pip install 'crashbo[app]'")
 
-from crashbo.app.bench import Bench, Definition  # noqa: E402
+from crashbo.app.bench import Bench, Definition
 
 SAID = {
     "name": "jump",

@@ -78,7 +78,7 @@ def needs(module: str, extra: str) -> None:
     """Refuse with the remedy if an optional package is not installed."""
     from importlib.util import find_spec
 
-    if module not in sys.modules and find_spec(module) is None:
+    if sys.modules.get(module, ...) is None or (module not in sys.modules and find_spec(module) is None):
         raise Refusal(f"this command needs {module}, which is not installed. Run: pip install 'crashbo[{extra}]'")
 
 
