@@ -112,6 +112,7 @@ class Client(threading.Thread):
             said, seconds = self.sent(keep, f"/api/trials/{trial['number']}/tell", body)
             self.tells.append(seconds)
             self.told[trial["number"]] = said
+        keep.close()
 
     def sent(self, keep, path, body):
         """A request, now and then sent twice."""

@@ -13,18 +13,24 @@ const slices = new Slices(byId("slices"));
 
 // ---- state
 
-let fetching = false, stale = false;
-async function refresh() {
-  if (fetching) { stale = true; return; }
-  fetching = true;
+// Resolves when the state is newer than the call: one that is under way may have begun before.
+let running = null, again = null;
+function refresh() {
+  if (again) return again;
+  if (running) {
+    again = running.then(() => { again = null; return refresh(); });
+    return again;
+  }
+  running = fetchState().finally(() => { running = null; });
+  return running;
+}
+
+async function fetchState() {
   try {
     state = await call("/api/state");
     draw();
   } catch (error) {
     if (error instanceof Refused && error.status === 401) await askToken();
-  } finally {
-    fetching = false;
-    if (stale) { stale = false; setTimeout(refresh, 150); }
   }
 }
 
@@ -107,7 +113,7 @@ async function tell(trial, body) {
     document.activeElement?.blur();
     chosen = null;
     await refresh();
-    if (goesOn() && !open().length) { await next(); lastTold.asked = chosen; }
+    if (goesOn() && !open().some((t) => t.number !== said.number)) { await next(); lastTold.asked = chosen; }
   } catch (error) {
     now.complain(error.message);
     buttons.forEach((b) => { b.disabled = false; });
