@@ -1,6 +1,6 @@
 """crashbo: Bayesian optimisation that learns from crashes."""
 
-from crashbo import models, problems
+from crashbo import models, problems, strategies
 from crashbo.optimizer import stopping
 from crashbo.optimizer.minimize import Result, minimize
 from crashbo.optimizer.optimizer import Optimizer, Recommendation
@@ -29,4 +29,5 @@ __all__ = [
     "models",
     "problems",
     "stopping",
+    "strategies",
 ]

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from crashbo.models import information as module
+from crashbo.models.hybrid import HybridData
 from crashbo.models.information import information
-from crashbo.models.latent import HybridData, Hyperparameters, condition
+from crashbo.models.latent import Hyperparameters, condition
 from crashbo.numerics.kernels import MATERN52
 
 

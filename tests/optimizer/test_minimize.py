@@ -99,7 +99,7 @@ def test_with_the_same_seed_minimize_does_what_ask_and_tell_do():
 
 
 def test_minimize_announces_its_length_to_a_budget():
-    result = quick(cost_of, risk=crashbo.Budget(2))
+    result = quick(cost_of, strategy="eicc", risk=crashbo.Budget(2))
     assert result.optimizer.risk == crashbo.Budget(2, 6)
 
 

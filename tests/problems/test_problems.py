@@ -2,6 +2,7 @@
 
 import itertools
 import pickle
+from dataclasses import fields
 
 import numpy as np
 import pytest
@@ -13,7 +14,8 @@ from crashbo.optimizer.records import Constraint, Crash, Outcome
 from crashbo.problems import Limit, Problem
 from crashbo.search.space import Int, Space
 
-NAMES = problems.names()
+# Solo8's jump takes a physics simulation each: it has tests of its own.
+NAMES = [name for name in problems.names() if name != "solo8-jump"]
 every_problem = pytest.mark.parametrize("name", NAMES)
 
 ROUNDING = 1e-6  # relative: claimed minima have at least six digits
@@ -206,7 +208,8 @@ class TestViews:
         for given, limit in zip(problem.constraints, problem.limits, strict=True):
             assert type(given) is Constraint
             # All that there is in it, so that nothing can be reached from it:
-            assert vars(given) == {"name": limit.name, "threshold": None, "side": limit.side, "noise": None}
+            assert given == Constraint(limit.name, side=limit.side)
+            assert set(vars(given)) == {field.name for field in fields(Constraint)}
 
     @every_problem
     def test_the_informed_view_has_thresholds_and_measurements_of_crashes(self, name):

@@ -6,7 +6,8 @@ from scipy.special import log_ndtr
 from scipy.stats import norm
 
 from crashbo.models.crash import CrashModel
-from crashbo.models.latent import HybridData, Hyperparameters, condition
+from crashbo.models.hybrid import HybridData
+from crashbo.models.latent import Hyperparameters, condition
 from crashbo.search.acquisition import LogEI, LogGamma
 
 D = 3

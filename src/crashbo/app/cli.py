@@ -9,6 +9,9 @@ from crashbo.app.commands import demo, run, share, study, trial
 from crashbo.app.commands.common import Answer, Refusal, json_text
 from crashbo.version import __version__
 
+# What a command needs beyond the core, and the extra that brings it.
+_EXTRAS = {"matplotlib": ("draws with matplotlib", "plot"), "mujoco": ("simulates with MuJoCo", "robot")}
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; gives the exit code: 0 done, 1 could not be done, 2 (argparse's) not understood."""
@@ -17,6 +20,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         said = options.run(options)
     except (Refusal, ValueError) as refusal:
         print(" ".join(str(refusal).split()), file=sys.stderr)
+        return 1
+    except ModuleNotFoundError as error:
+        missing = (error.name or "").split(".")[0]
+        if missing not in _EXTRAS:
+            raise
+        does, extra = _EXTRAS[missing]
+        words = f"crashbo {options.command} {does}, which is not installed. Run: pip install 'crashbo[{extra}]'"
+        print(words, file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         return 130
@@ -31,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="crashbo", description="Bayesian optimisation that learns from crashes.")
     parser.add_argument("--version", action="version", version=f"crashbo {__version__}")
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", dest="command", required=True)
     for family in (demo, study, trial, run, share):
         family.add_to(commands)
     return parser

@@ -1,8 +1,9 @@
-"""Figures: the one door to matplotlib. May import every other layer.
+"""Figures: the one door to matplotlib, and the paper's illustration. May import every other layer.
 
 Colours are Okabe and Ito's, which the colour-blind tell apart, and each has one meaning throughout.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +12,34 @@ from matplotlib.axes import Axes as Axes  # others draw by way of this file
 from matplotlib.figure import Figure as Figure
 from numpy.typing import NDArray
 
+from crashbo.app.blame import Blames
 from crashbo.app.illustration import FASTEST, SLOWEST, TRIP_LEVEL, Illustration
+from crashbo.app.reliability import Reliability
+
+__all__ = [
+    "CRASH",
+    "LEVEL",
+    "MODEL",
+    "NEXT",
+    "SUCCESS",
+    "Axes",
+    "Figure",
+    "draw_blame",
+    "draw_illustration",
+    "draw_reliability",
+    "dress",
+    "save",
+    "title",
+]
 
 Array = NDArray[np.float64]
 
 MODEL, CRASH, SUCCESS, NEXT, LEVEL = "#0072B2", "#D55E00", "#1A1A1A", "#009E73", "#8A6100"
 _LEVEL_BAND, _TRUTH, _HIDDEN, _GRID = "#E69F00", "#8C8C8C", "#666666", "#E6E6E6"
 _DPI = 115
+_MANY = 100  # trials in a bin, from which its share means something
+_CAUSES = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#8A6100")
+_MARKERS = ("o", "s", "^", "D", "v", "P")
 
 
 def save(figure: Figure, path: Path) -> None:
@@ -40,6 +62,51 @@ def draw_illustration(seen: Illustration) -> Figure:
     panels[-1].set_xlim(SLOWEST, FASTEST)
     panels[-1].set_xlabel("spindle speed (1000 rpm)")
     figure.align_ylabels()
+    return figure
+
+
+def draw_reliability(found: Sequence[Reliability]) -> Figure:
+    """Share of successes against P(safe), one panel each; on the diagonal, predictions are right."""
+    figure = Figure(figsize=(3.6 * len(found), 4.6), layout="constrained")
+    panels = figure.subplots(2, len(found), sharex=True, sharey="row", height_ratios=[3.4, 1.0], squeeze=False)
+    for (upper, lower), r in zip(panels.T, found, strict=True):
+        dress(upper)
+        dress(lower)
+        upper.set_title(r.name, loc="left", fontsize=10.5, fontweight="bold")
+        upper.plot([0.0, 1.0], [0.0, 1.0], color=_TRUTH, linewidth=1.2, linestyle=":")
+        seen = r.counts > 0
+        sure = seen & (r.counts >= _MANY)
+        bars = 2.0 * r.std[seen]
+        upper.errorbar(r.predicted[seen], r.observed[seen], yerr=bars, fmt="none", ecolor=MODEL, alpha=0.5, zorder=3)
+        upper.plot(
+            r.predicted[seen], r.observed[seen], "o", color=MODEL, markersize=6, markerfacecolor="white", zorder=4
+        )
+        upper.plot(r.predicted[sure], r.observed[sure], "o", color=MODEL, markersize=6, zorder=5)
+        upper.set_ylim(-0.03, 1.03)
+        lower.bar(0.5 * (r.edges[1:] + r.edges[:-1]), r.counts, width=0.8 * np.diff(r.edges), color=MODEL, alpha=0.35)
+        lower.set_xlabel("P(safe)")
+    panels[0, 0].set_ylabel("share that succeeded")
+    panels[1, 0].set_ylabel("how many")
+    return figure
+
+
+def draw_blame(seen: Blames) -> Figure:
+    """The probability that each constraint was violated, one row a crash; a blame that was told is filled."""
+    figure = Figure(figsize=(6.4, 1.4 + 0.28 * len(seen.numbers)), layout="constrained")
+    axes = figure.subplots()
+    dress(axes)
+    title(axes, "Blame", "probability that a constraint was violated, crash by crash")
+    rows = np.arange(len(seen.numbers))
+    for j, name in enumerate(seen.constraints):
+        color, marker = _CAUSES[j % len(_CAUSES)], _MARKERS[j % len(_MARKERS)]
+        axes.plot(seen.p[:, j], rows, marker, color=color, markerfacecolor="none", markersize=7, label=name, zorder=4)
+        told = seen.told[:, j]
+        axes.plot(seen.p[told, j], rows[told], marker, color=color, markersize=7, zorder=5)
+    axes.set_yticks(rows, [f"trial {number}" for number in seen.numbers])
+    axes.set_xlim(-0.03, 1.03)
+    axes.invert_yaxis()
+    axes.set_xlabel("P(violated | crash)")
+    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=4, frameon=False, fontsize=9)
     return figure
 
 
@@ -114,7 +181,7 @@ def _draw_belief(axes: Axes, x: Array, mean: Array, std: Array, truth: Array) ->
 
 
 def dress(axes: Axes) -> None:
-    """Axes as all our figures have them."""
+    """Light lines and no frame."""
     axes.grid(color=_GRID, linewidth=0.8)
     axes.set_axisbelow(True)
     axes.tick_params(length=0, labelsize=9, labelcolor="#4D4D4D")
@@ -124,7 +191,7 @@ def dress(axes: Axes) -> None:
 
 
 def title(axes: Axes, name: str, what: str) -> None:
-    """A name, and what it shows."""
+    """What a panel shows: its name to the left, the rest to the right."""
     axes.set_title(name, loc="left", fontsize=10.5, fontweight="bold", pad=5)
     axes.set_title(what, loc="right", fontsize=9.5, color="#4D4D4D", pad=5)
 

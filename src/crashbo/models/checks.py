@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from crashbo.models.hybrid import HybridData
 from crashbo.models.latent import Hyperparameters
 
 Array = NDArray[np.float64]
@@ -64,9 +65,22 @@ def noise(noise_std: ArrayLike, n: int) -> float | Array:
     return float(out) if out.ndim == 0 else out
 
 
+def noise_of(noise_std: ArrayLike | None, data: HybridData) -> float | Array | None:
+    """A noise standard deviation as data needs it, row by row; None stays None."""
+    return None if noise_std is None else data.per_row(noise(noise_std, data.trials))
+
+
+def censored(value: ArrayLike | None, shape: tuple[int, ...]) -> Bools:
+    """Which measurements are only lower bounds: booleans of their shape; None is none of them."""
+    out = np.zeros(shape, dtype=bool) if value is None else np.asarray(value)
+    if out.dtype != np.bool_ or out.shape != shape:
+        got = f"{out.dtype} values of shape {out.shape}"
+        _refuse("censored", f"be booleans of shape {shape}", got, "Give True where a reading was cut off")
+    return out
+
+
 def hyperparameters(
-    n: int,
-    dimension: int,
+    data: HybridData,
     *,
     lengthscales: ArrayLike,
     outputscale: float,
@@ -75,12 +89,12 @@ def hyperparameters(
     crash_noise_std: float = 0.0,
     mean: float = 0.0,
 ) -> Hyperparameters:
-    """Hyperparameters of one latent function with n trials, as a user gives them."""
+    """Hyperparameters of one latent function, as a user gives them."""
     return Hyperparameters(
-        lengthscales=positive("lengthscales", lengthscales, size=dimension),
+        lengthscales=positive("lengthscales", lengthscales, size=data.X.shape[1]),
         outputscale=float(positive("outputscale", outputscale)),
         mean=number("mean", mean),
-        noise_std=noise(noise_std, n),
+        noise_std=data.per_row(noise(noise_std, data.trials)),
         threshold=number("threshold", threshold),
         crash_noise_std=number("crash_noise_std", crash_noise_std, least=0.0),
     )

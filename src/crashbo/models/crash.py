@@ -19,8 +19,9 @@ from scipy.special import log_ndtr
 
 from crashbo.models import checks, latent, thresholds
 from crashbo.models.fit import Fit, carry_over, fit
+from crashbo.models.hybrid import HybridData
 from crashbo.models.hyperpriors import Hyperprior, Prior, resolve
-from crashbo.models.latent import HybridData, Posterior
+from crashbo.models.latent import Posterior
 from crashbo.models.parts import Part, make_part
 
 Array = NDArray[np.float64]
@@ -42,6 +43,7 @@ class CrashModel:
         crashed: ArrayLike,
         *,
         blame: Blame = None,
+        censored: ArrayLike | None = None,
         parts: Sequence[Mapping[str, Any]],
     ) -> "CrashModel":
         """The posterior at given hyperparameters.
@@ -51,12 +53,13 @@ class CrashModel:
             Y: measurements, (n, G), NaN where there is none.
             crashed: labels, (n,), True for a crash.
             blame: for every trial None, or the constraints (columns of Y) that were violated.
+            censored: booleans, (n, G), True where a measurement is only a lower bound, as a peak that was cut off.
             parts: for every constraint the keyword arguments of `GPCR.condition`.
         """
-        data = hybrid_data(X, Y, crashed, blame)
+        data = hybrid_data(X, Y, crashed, blame, censored)
         if len(parts) != len(data.Y):
             raise ValueError(f"parts must have one entry a column of Y; got {len(parts)}. Y has {len(data.Y)} columns.")
-        hypers = tuple(checks.hyperparameters(*data.X.shape, **part) for part in parts)
+        hypers = tuple(checks.hyperparameters(data, **part) for part in parts)
         return cls(latent.condition(data, hypers))
 
     @classmethod
@@ -67,21 +70,25 @@ class CrashModel:
         crashed: ArrayLike,
         *,
         blame: Blame = None,
+        censored: ArrayLike | None = None,
         noise_std: Sequence[ArrayLike | None] | None = None,
         threshold: Sequence[ArrayLike | None] | None = None,
         prior: Prior = None,
         start: "CrashModel | None" = None,
     ) -> "CrashModel":
-        """The posterior at the most probable hyperparameters; `noise_std` and `threshold` one a constraint."""
+        """The posterior at the most probable hyperparameters; `noise_std` and `threshold` one a constraint.
+
+        Measurements that are only lower bounds count once their constraint has a whole one, which gives them a scale.
+        """
         checks.start(start, cls)
-        data = hybrid_data(X, Y, crashed, blame)
-        (G, n), D = data.Y.shape, data.X.shape[1]
+        data = hybrid_data(X, Y, crashed, blame, censored, whole=True)
+        G, D = len(data.Y), data.X.shape[1]
         noises = list(noise_std) if noise_std is not None else [None] * G
         limits = list(threshold) if threshold is not None else [None] * G
         parts = make_parts(
             data,
             resolve(prior, D),
-            noise_std=[None if std is None else checks.noise(std, n) for std in noises],
+            noise_std=[checks.noise_of(std, data) for std in noises],
             thresholds=[checks.threshold(limit) for limit in limits],
         )
         fitted = fit(data, parts, start=None if start is None else carry_over(start.posterior, data))
@@ -105,12 +112,26 @@ class CrashModel:
             for j, h in enumerate(self.posterior.hypers)
         )
 
-    @cached_property
+    @property
     def threshold_intervals(self) -> tuple[tuple[float, float] | None, ...]:
         """The 90 % interval of every threshold."""
+        return tuple(map(self.threshold_interval, range(len(self.posterior.hypers))))
+
+    def threshold_interval(self, j: int) -> tuple[float, float] | None:
+        """The 90 % interval of one threshold, computed when it is first asked for."""
         if self.fitted is None:
-            return tuple((h.threshold, h.threshold) for h in self.posterior.hypers)
-        return tuple(thresholds.interval(self.posterior, self.fitted.parts, j) for j in range(len(self.thresholds)))
+            return self.posterior.hypers[j].threshold, self.posterior.hypers[j].threshold
+        if j not in self._intervals:
+            self._intervals[j] = thresholds.interval(self.posterior, self.fitted.parts, j)
+        return self._intervals[j]
+
+    @cached_property
+    def _intervals(self) -> dict[int, tuple[float, float] | None]:
+        return {}
+
+    def log_evidence_gradient(self) -> tuple[Mapping[str, float | Array], ...]:
+        """Exact derivatives of `log_evidence` in every constraint's hyperparameters, by name, in natural units."""
+        return tuple(self.posterior.gradient(j)._asdict() for j in range(len(self.posterior.hypers)))
 
     def predict(self, X: ArrayLike) -> tuple[Array, Array]:
         """Mean and variance of every constraint at X, both (m, G)."""
@@ -129,19 +150,11 @@ class CrashModel:
     def blame(self) -> Array:
         """P(constraint j was violated | crash), one row a crash in the order of the data, (crashes, G)."""
         data = self.posterior.data
-        crashes = data.joint | np.any(data.sign < 0.0, axis=0)
-        mu_cav, v_cav = (cavity[:, crashes].T for cavity in self._cavities())
-        z = self._z(mu_cav, v_cav)
-        log_mass = self.posterior.ep.tilted.log_mass[crashes]
-        violated = np.exp(log_ndtr(-z) - np.where(data.joint[crashes], log_mass, 0.0)[:, None])
-        sure = (data.sign[:, crashes] < 0.0).T
-        return np.asarray(np.where(sure, 1.0, np.clip(violated, 0.0, 1.0)))
-
-    def _cavities(self) -> tuple[Array, Array]:
-        scale = np.sqrt(np.array([h.outputscale for h in self.posterior.hypers]))[:, None]
-        mean = np.array([h.mean for h in self.posterior.hypers])[:, None]
-        mu_cav, v_cav = self.posterior.ep.cavities
-        return mean + scale * mu_cav, scale**2 * v_cav
+        crashes = (data.joint | np.any(data.sign < 0.0, axis=0)) & ~data.bounded
+        log_mass = np.where(data.joint, self.posterior.ep.tilted.log_mass, 0.0)[crashes]
+        violated = np.exp(log_ndtr(-self.posterior.z()[:, crashes]) - log_mass)
+        blamed = data.sign[:, crashes] < 0.0
+        return np.asarray(np.where(blamed, 1.0, np.clip(violated, 0.0, 1.0)).T)
 
     def _z(self, mean: Array, var: Array) -> Array:
         hypers = self.posterior.hypers
@@ -164,8 +177,16 @@ def make_parts(
     )
 
 
-def hybrid_data(X: ArrayLike, Y: ArrayLike, crashed: ArrayLike, blame: Blame = None) -> HybridData:
-    """Checked data of G constraints."""
+def hybrid_data(
+    X: ArrayLike,
+    Y: ArrayLike,
+    crashed: ArrayLike,
+    blame: Blame = None,
+    censored: ArrayLike | None = None,
+    *,
+    whole: bool = False,
+) -> HybridData:
+    """Checked data of G constraints; `whole` leaves cut-off readings out where a constraint has no other."""
     X = checks.inputs(X)
     n = len(X)
     Y = np.array(Y, dtype=float)
@@ -181,4 +202,5 @@ def hybrid_data(X: ArrayLike, Y: ArrayLike, crashed: ArrayLike, blame: Blame = N
         blamed = given[i] if len(columns) > 1 else (0,)
         for j in blamed or ():
             sign[j, i] = -1.0
-    return HybridData(X, columns, sign, crashed & ~np.any(sign < 0.0, axis=0))
+    joint = crashed & ~np.any(sign < 0.0, axis=0)
+    return HybridData.of(X, columns, sign, joint, checks.censored(censored, Y.shape).T, whole=whole)

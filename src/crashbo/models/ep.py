@@ -97,6 +97,8 @@ def propagate(
         sweeps += 1
         sweep = _sweep(K, p, py, steps, sites, reach)
         if sweep is None:  # the sites are too strong for the prior, or run away: go half-way back
+            if not history and not np.any(sites):
+                reach = np.inf  # without any site there is nothing to go back to: the measurements are that far
             sites = _mix(history[-1].sites, sites, 0.5) if history else Sites(0.0 * p, 0.0 * p)
             history.clear()
             continue

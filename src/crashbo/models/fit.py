@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import block_diag
 
 from crashbo.models import latent
 from crashbo.models.ep import Sites
+from crashbo.models.hybrid import HybridData
 from crashbo.models.information import information
-from crashbo.models.latent import HybridData, Posterior, Warm
+from crashbo.models.latent import Hyperparameters, Posterior, Warm
 from crashbo.models.parts import Part
 from crashbo.numerics import bfgs
 
@@ -24,6 +24,8 @@ _MAX_SWEEPS = 40
 _MAX_EVALUATIONS = 150
 _ENOUGH = 0.02
 _REACH = 1.0  # of one step, in any coordinate
+_PASSES = 3  # over coupled latent functions
+_PASS_ENOUGH = 0.05  # nats; a pass that gains less is the last
 
 
 @dataclass(frozen=True)
@@ -61,67 +63,132 @@ def fit(
     if start is not None and start.measured == data.kind:
         parts = tuple(part.started_from(h) for part, h in zip(parts, start.hypers, strict=True))
         sites = start.sites
-    objective = _Objective(data, parts, sites)
-    low, high = (np.concatenate(ends) for ends in zip(*(part.bounds() for part in parts), strict=True))
-    start_at = np.concatenate([part.pack(part.start) for part in parts])[None, :]
-    bfgs.minimise(
-        objective,
-        start_at,
-        low,
-        high,
-        evaluations=max_evaluations,
-        enough=enough,
-        reach=_REACH,
-        metric=objective.metric,
-    )
-    best = objective.best
-    assert best is not None  # a start has a posterior, however improbable
-    posterior = latent.condition(data, best.hypers, start=best.sites(), grams=best.grams, tolerance=tolerance)
-    converged = posterior.ep.converged and objective.evaluations < max_evaluations
-    sweeps = objective.sweeps + posterior.ep.sweeps
-    return Fit(posterior, parts, objective.best_value, objective.evaluations, sweeps, converged)
+    search = _Search(max_evaluations, tolerance, enough)
+    return search.one(data, parts[0], sites) if len(parts) == 1 else search.several(data, parts, sites)
+
+
+@dataclass(frozen=True)
+class _Search:
+    max_evaluations: int
+    tolerance: float
+    enough: float
+
+    def one(self, data: HybridData, part: Part, sites: Sites | None) -> Fit:
+        """The fit of one latent function."""
+        objective = _Objective(data, part, sites)
+        bfgs.minimise(
+            objective,
+            part.pack(part.start)[None, :],
+            *part.bounds(),
+            evaluations=self.max_evaluations,
+            enough=self.enough,
+            reach=_REACH,
+            metric=objective.metric,
+        )
+        best = objective.best
+        assert best is not None  # a start has a posterior, however improbable
+        posterior = latent.condition(data, best.hypers, start=best.sites(), grams=best.grams, tolerance=self.tolerance)
+        converged = posterior.ep.converged and objective.evaluations < self.max_evaluations
+        sweeps = objective.sweeps + posterior.ep.sweeps
+        return Fit(posterior, (part,), objective.best_value, objective.evaluations, sweeps, converged)
+
+    def several(self, data: HybridData, parts: tuple[Part, ...], sites: Sites | None) -> Fit:
+        """The fit of several: each alone while the others stand still, until that gains nothing.
+
+        Only crashes that were not blamed couple them. Where no alone fit gains, the gradient of the whole vanishes:
+        its sites are stationary, so those of the others do not matter to it. All begin from the same state, not
+        one from the last one's: the order of the constraints must not matter.
+        """
+        posterior = latent.condition(data, _hypers(parts), start=sites, tolerance=_EP_TOLERANCE, max_sweeps=_MAX_SWEEPS)
+        best = Fit(posterior, parts, _log_posterior(posterior, parts), 1, posterior.ep.sweeps, False)
+        coupled = bool(data.joint.any())
+        for _ in range(_PASSES if coupled else 1):
+            found = self._pass(best)
+            if found.log_posterior > best.log_posterior:
+                gain, best = found.log_posterior - best.log_posterior, found
+            else:
+                gain, best = 0.0, replace(found, posterior=best.posterior, log_posterior=best.log_posterior)
+            if gain < _PASS_ENOUGH:
+                break
+        posterior = best.posterior
+        final = latent.condition(
+            data, posterior.hypers, start=posterior.sites(), grams=posterior.grams, tolerance=self.tolerance
+        )
+        converged = final.ep.converged and best.converged
+        return replace(best, posterior=final, sweeps=best.sweeps + final.ep.sweeps, converged=converged)
+
+    def _pass(self, before: Fit) -> Fit:
+        """Every latent function fitted once, and the posterior of all together at what was found."""
+        data, (tau, nu), z = before.posterior.data, before.posterior.sites(), before.posterior.z()
+        parts = tuple(map(Part.started_from, before.parts, before.posterior.hypers))
+        alone = [self.one(data.alone(j, z), part, Sites(tau[j : j + 1], nu[j : j + 1])) for j, part in enumerate(parts)]
+        sites = Sites(*(np.concatenate(rows) for rows in zip(*(fit.posterior.sites() for fit in alone), strict=True)))
+        posterior = latent.condition(
+            data,
+            tuple(fit.posterior.hypers[0] for fit in alone),
+            start=sites,
+            grams=tuple(fit.posterior.grams[0] for fit in alone),
+            tolerance=_EP_TOLERANCE,
+            max_sweeps=_MAX_SWEEPS,
+        )
+        return Fit(
+            posterior,
+            parts,
+            _log_posterior(posterior, parts),
+            before.evaluations + sum(fit.evaluations for fit in alone),
+            before.sweeps + posterior.ep.sweeps + sum(fit.sweeps for fit in alone),
+            all(fit.converged for fit in alone),
+        )
+
+
+def _hypers(parts: tuple[Part, ...]) -> tuple[Hyperparameters, ...]:
+    return tuple(part.outside(part.start) for part in parts)
+
+
+def _log_posterior(posterior: Posterior, parts: tuple[Part, ...]) -> float:
+    """Log evidence plus log prior; densities in the parts' own units, where they do not depend on the user's."""
+    total = posterior.log_evidence
+    for j, (part, h) in enumerate(zip(parts, posterior.hypers, strict=True)):
+        total += posterior.data.measured[j].sum() * np.log(part.scale) + part.log_prior(part.inside(h))[0]
+    return float(total)
 
 
 class _Objective:
-    """The negative log posterior; it remembers the last sites and the best point."""
+    """The negative log posterior of one latent function; it remembers the last sites and the best point."""
 
-    def __init__(self, data: HybridData, parts: tuple[Part, ...], sites: Sites | None) -> None:
-        self.data, self.parts, self.sites = data, parts, sites
-        self.ends = np.cumsum([len(part.pack(part.start)) for part in parts])[:-1]
-        # Densities are compared in the parts' own units, where they do not depend on the user's.
-        self.units = float(sum(data.measured[j].sum() * np.log(part.scale) for j, part in enumerate(parts)))
+    def __init__(self, data: HybridData, part: Part, sites: Sites | None) -> None:
+        self.data, self.part, self.sites = data, part, sites
+        # Densities are compared in the part's own units, where they do not depend on the user's.
+        self.units = float(data.measured.sum() * np.log(part.scale))
         self.best: Posterior | None = None
         self.best_value = -np.inf
         self.evaluations = self.sweeps = 0
 
     def __call__(self, points: Array, _: NDArray[np.intp]) -> tuple[Array, Array]:
-        (theta,) = points
-        inner = [part.unpack(t) for part, t in zip(self.parts, np.split(theta, self.ends), strict=True)]
-        hypers = tuple(part.outside(h) for part, h in zip(self.parts, inner, strict=True))
-        post = latent.condition(self.data, hypers, start=self.sites, tolerance=_EP_TOLERANCE, max_sweeps=_MAX_SWEEPS)
+        h = self.part.unpack(points[0])
+        post = latent.condition(
+            self.data,
+            (self.part.outside(h),),
+            start=self.sites,
+            tolerance=_EP_TOLERANCE,
+            max_sweeps=_MAX_SWEEPS,
+        )
         self.evaluations += 1
         self.sweeps += post.ep.sweeps
-        value, slopes = post.log_evidence + self.units, []
-        for j, (part, h) in enumerate(zip(self.parts, inner, strict=True)):
-            log_prior, prior_slopes = part.log_prior(h)
-            evidence_slopes = post.gradient(j).in_units(part.scale)
-            value += log_prior
-            slopes.append(part.chain(h, evidence_slopes.plus(prior_slopes)))
+        log_prior, prior_slopes = self.part.log_prior(h)
+        value = post.log_evidence + self.units + log_prior
         if self.best is None or value > self.best_value:
             self.best, self.best_value = post, value
         if not np.isfinite(value):
             return np.array([np.inf]), np.zeros_like(points)
         self.sites = post.sites()
-        return np.array([-value]), -np.concatenate(slopes)[None, :]
+        slopes = post.gradient(0).in_units(self.part.scale).plus(prior_slopes)
+        return np.array([-value]), -self.part.chain(h, slopes)[None, :]
 
     def metric(self) -> Array:
-        """A guess of the inverse Hessian at the best point: one block a latent function."""
+        """A guess of the inverse Hessian at the best point."""
         assert self.best is not None
-        pieces = [
-            part.metric(part.inside(h), information(self.best, j))
-            for j, (part, h) in enumerate(zip(self.parts, self.best.hypers, strict=True))
-        ]
-        return np.asarray(block_diag(*pieces)[None])
+        return self.part.metric(self.part.inside(self.best.hypers[0]), information(self.best, 0))[None]
 
 
 def carry_over(earlier: Posterior, data: HybridData) -> Warm:

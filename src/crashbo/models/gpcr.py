@@ -17,8 +17,9 @@ from scipy.special import ndtr
 
 from crashbo.models import checks, latent, thresholds
 from crashbo.models.fit import Fit, carry_over, fit
+from crashbo.models.hybrid import HybridData
 from crashbo.models.hyperpriors import Prior, resolve
-from crashbo.models.latent import HybridData, Hyperparameters, Posterior
+from crashbo.models.latent import Hyperparameters, Posterior
 from crashbo.models.parts import make_part
 
 Array = NDArray[np.float64]
@@ -44,6 +45,7 @@ class GPCR:
         noise_std: ArrayLike,
         crash_noise_std: float = 0.0,
         mean: float = 0.0,
+        censored: ArrayLike | None = None,
     ) -> "GPCR":
         """The posterior at given hyperparameters.
 
@@ -57,10 +59,11 @@ class GPCR:
             noise_std: standard deviation of the measurements' noise, one for all or one a trial.
             crash_noise_std: scatter of g at which the machine trips; 0 is the paper's step.
             mean: prior mean of g.
+            censored: booleans, (n,), True where a measurement is only a lower bound, as a peak that was cut off.
         """
-        data = hybrid_data(X, y, crashed)
+        data = hybrid_data(X, y, crashed, censored)
         hypers = checks.hyperparameters(
-            *data.X.shape,
+            data,
             lengthscales=lengthscales,
             outputscale=outputscale,
             noise_std=noise_std,
@@ -81,6 +84,7 @@ class GPCR:
         threshold: ArrayLike | None = None,
         prior: Prior = None,
         start: "GPCR | None" = None,
+        censored: ArrayLike | None = None,
     ) -> "GPCR":
         """The posterior at the most probable hyperparameters and threshold (eq. 10).
 
@@ -92,16 +96,17 @@ class GPCR:
             threshold: None learns it, a number is taken as known, a pair (low, high) confines it.
             prior: None for our own weak priors, "paper" for the paper's, or a Hyperprior.
             start: an earlier fit, to begin from its hyperparameters and sites.
+            censored: as in `condition`; such a reading counts once there is a whole one to give it a scale.
         """
         checks.start(start, cls)
-        data = hybrid_data(X, y, crashed)
-        n, D = data.X.shape
+        data = hybrid_data(X, y, crashed, censored, whole=True)
+        D = data.X.shape[1]
         part = make_part(
             data.Y[0],
             data.sign[0],
             resolve(prior, D),
             dimension=D,
-            noise_std=None if noise_std is None else checks.noise(noise_std, n),
+            noise_std=checks.noise_of(noise_std, data),
             threshold=checks.threshold(threshold),
         )
         fitted = fit(data, (part,), start=None if start is None else carry_over(start.posterior, data))
@@ -167,8 +172,12 @@ class GPCR:
         return p
 
 
-def hybrid_data(X: ArrayLike, y: ArrayLike, crashed: ArrayLike) -> HybridData:
-    """Checked data of one latent function."""
+def hybrid_data(
+    X: ArrayLike, y: ArrayLike, crashed: ArrayLike, censored: ArrayLike | None = None, *, whole: bool = False
+) -> HybridData:
+    """Checked data of one latent function; `whole` leaves out cut-off readings while there is no other."""
     X = checks.inputs(X)
     y, crashed = checks.values(y, len(X)), checks.labels(crashed, len(X))
-    return HybridData(X, y[None, :], np.where(crashed, -1.0, 1.0)[None, :], np.zeros(len(X), dtype=bool))
+    sign = np.where(crashed, -1.0, 1.0)[None, :]
+    cut = checks.censored(censored, (len(X),))[None, :]
+    return HybridData.of(X, y[None, :], sign, np.zeros(len(X), dtype=bool), cut, whole=whole)

@@ -34,12 +34,14 @@ def information(posterior: Posterior, j: int) -> Array:
     X, tau = posterior.data.X[order], posterior.ep.sites.tau[j, order]
     K, slope = (matrix[np.ix_(order, order)] for matrix in posterior.grams[j])
     precision = np.where(posterior.data.measured[j], relative_noise_std(h, n) ** -2.0, 0.0)[order]
-    total = np.maximum(precision + tau, np.finfo(float).tiny)
+    total = precision + tau
+    moved = np.divide(tau, total, out=np.zeros(n), where=total > 0.0)  # a negative site is left out, as in F
+    scatter = np.divide(2.0 * precision, total**2, out=np.zeros(n), where=total > 0.0)
     F = _factor(K, precision + tau)
     v = product(F.T, _signs(X))
     pieces = [*_lengthscales_times(slope, X / h.lengthscales, v), product(K, v)]
-    spreads = _rows(F, [*pieces, (2.0 * precision / total / total)[:, None] * v]) / np.sqrt(2.0 * _PROBES)
-    shifts = _rows(F, [np.ones((n, 1)), (tau / total)[:, None]])
+    spreads = _rows(F, [*pieces, scatter[:, None] * v]) / np.sqrt(2.0 * _PROBES)
+    shifts = _rows(F, [np.ones((n, 1)), moved[:, None]])
     result = np.zeros((D + 5, D + 5))
     of_spread, of_shift = [*range(D + 1), D + 2], [D + 1, D + 3]
     result[np.ix_(of_spread, of_spread)] = product(spreads, spreads.T)

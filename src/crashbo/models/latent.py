@@ -14,7 +14,6 @@ The evidence is written so that a small noise costs no digits: the textbook's 1/
 """
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,6 +21,7 @@ from numpy.typing import NDArray
 
 from crashbo.models import ep
 from crashbo.models.ep import Sites
+from crashbo.models.hybrid import HybridData
 from crashbo.models.steps import Steps
 from crashbo.numerics.gaussians import LOG_SQRT_2PI
 from crashbo.numerics.kernels import MATERN52, Kernel, squared_distances, trace_gradient
@@ -31,6 +31,7 @@ Array = NDArray[np.float64]
 
 # A noise below this share of sqrt(outputscale) is taken as this: less is not representable beside K.
 _LEAST_NOISE = 1e-7
+_ALONE_TOLERANCE = 1e-3  # of a posterior that begins at its fixed point
 
 
 @dataclass(frozen=True)
@@ -54,31 +55,6 @@ class Hyperparameters:
             threshold=shift + scale * self.threshold,
             crash_noise_std=self.crash_noise_std * scale,
         )
-
-
-@dataclass(frozen=True)
-class HybridData:
-    """Measurements and labels of n trials, for G latent functions (eq. 4)."""
-
-    X: Array
-    Y: Array  # (G, n)
-    sign: Array  # (G, n), of steps.Steps
-    joint: NDArray[np.bool_]  # (n,), of steps.Steps
-
-    @cached_property
-    def measured(self) -> NDArray[np.bool_]:
-        """Where there is a measurement, (G, n)."""
-        return ~np.isnan(self.Y)
-
-    @cached_property
-    def filled(self) -> Array:
-        """Measurements with zeros where there is none, (G, n)."""
-        return np.nan_to_num(self.Y)
-
-    @property
-    def kind(self) -> tuple[bool, ...]:
-        """Which latent functions have any measurement."""
-        return tuple(bool(row.any()) for row in self.measured)
 
 
 class Gradient(NamedTuple):
@@ -155,18 +131,42 @@ class Posterior:
             y = (self.data.Y[j, seen] - h.mean) / scale
             gap2 = (y - post.mean[seen]) ** 2 + post.var[seen]
             in_noise = float(np.sum((gap2 / sigma2 - 1.0) / np.sqrt(sigma2)))
+        in_noise += float(self.ep.tilted.in_crash_noise[j, self.data.bounded].sum())
         return Gradient(
             lengthscales=trace_gradient(M * slope, self.data.X, h.lengthscales) / h.lengthscales,
             outputscale=0.5 * (float(post.b @ times(K, post.b)) - post.trace_WK(K)) / h.outputscale,
             mean=float(post.b.sum()) / scale,
             noise_std=in_noise / scale,
             threshold=self.in_threshold(j),
-            crash_noise_std=float(self.ep.tilted.in_crash_noise[j].sum()) / scale,
+            crash_noise_std=float(self.ep.tilted.in_crash_noise[j, ~self.data.bounded].sum()) / scale,
         )
 
     def in_threshold(self, j: int) -> float:
         """Derivative of the log evidence in the threshold of latent function j."""
-        return float(self.ep.tilted.in_threshold[j].sum()) / float(np.sqrt(self.hypers[j].outputscale))
+        slopes = self.ep.tilted.in_threshold[j, ~self.data.bounded]
+        return float(slopes.sum()) / float(np.sqrt(self.hypers[j].outputscale))
+
+    def alone(self, j: int) -> "Posterior":
+        """The posterior of latent function j while the others stand still: the same, and quick to move along j."""
+        if len(self.hypers) == 1:
+            return self
+        tau, nu = self.sites()
+        return condition(
+            self.data.alone(j, self.z()),
+            self.hypers[j : j + 1],
+            kernel=self.kernel,
+            start=Sites(tau[j : j + 1], nu[j : j + 1]),
+            grams=self.grams[j : j + 1],
+            tolerance=_ALONE_TOLERANCE,
+        )
+
+    def z(self) -> Array:
+        """Distances of the cavities from their thresholds, (G, n), in their own spread: z of steps.Steps."""
+        scale, mean = _scales(self.hypers)
+        c, s = (np.array([[getattr(h, name)] for h in self.hypers]) for name in ("threshold", "crash_noise_std"))
+        mu_cav, v_cav = self.ep.cavities
+        z: Array = ((c - mean) / scale - mu_cav) / np.sqrt(v_cav + (s / scale) ** 2)
+        return z
 
     def warm(self) -> Warm:
         """What another fit may begin from."""
@@ -195,12 +195,13 @@ def condition(
     noise2 = np.stack([relative_noise_std(h, seen.shape[1]) for h in hypers]) ** 2
     y = np.where(seen, (data.filled - mean) / scale, 0.0)
     p = np.where(seen, 1.0 / noise2, 0.0)
-    steps = Steps(
-        data.sign,
-        data.joint,
-        np.array([h.threshold - h.mean for h in hypers]) / scale[:, 0],
-        np.array([h.crash_noise_std for h in hypers]) / scale[:, 0],
-    )
+    levels = np.array([[h.threshold] for h in hypers])
+    scatter = np.array([[h.crash_noise_std] for h in hypers]) / scale
+    if data.lower is not None:
+        bounds = ~np.isnan(data.lower)
+        levels = np.where(bounds, data.lower, levels)
+        scatter = np.where(bounds, np.sqrt(noise2), scatter)
+    steps = Steps(data.sign, data.joint, (levels - mean) / scale, scatter, data.others)
     grams = grams or tuple(kernel.gram(data.X, h.lengthscales) for h in hypers)
     if start is not None:
         start = Sites(start.tau * scale**2, (start.nu - start.tau * mean) * scale)

@@ -13,8 +13,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from crashbo.models import checks, latent
 from crashbo.models.fit import Fit, carry_over, fit
+from crashbo.models.hybrid import HybridData
 from crashbo.models.hyperpriors import Prior, resolve
-from crashbo.models.latent import HybridData, Hyperparameters, Posterior
+from crashbo.models.latent import Hyperparameters, Posterior
 from crashbo.models.parts import make_part
 
 Array = NDArray[np.float64]
@@ -41,7 +42,7 @@ class GP:
         """The exact posterior at given hyperparameters; arguments as in `GPCR.condition`."""
         data = measured_data(X, y)
         hypers = checks.hyperparameters(
-            *data.X.shape, lengthscales=lengthscales, outputscale=outputscale, noise_std=noise_std, mean=mean
+            data, lengthscales=lengthscales, outputscale=outputscale, noise_std=noise_std, mean=mean
         )
         return cls(latent.condition(data, (hypers,)))
 
@@ -58,8 +59,8 @@ class GP:
         """The posterior at the most probable hyperparameters; arguments as in `GPCR.fit`."""
         checks.start(start, cls)
         data = measured_data(X, y)
-        n, D = data.X.shape
-        noise = None if noise_std is None else checks.noise(noise_std, n)
+        D = data.X.shape[1]
+        noise = checks.noise_of(noise_std, data)
         part = make_part(data.Y[0], data.sign[0], resolve(prior, D), dimension=D, labelled=False, noise_std=noise)
         fitted = fit(data, (part,), start=None if start is None else carry_over(start.posterior, data))
         return cls(fitted.posterior, fitted)

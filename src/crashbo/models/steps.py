@@ -4,13 +4,16 @@ May import numerics only.
 
 Notation, for G latent functions and n trials, arrays (G, n):
     sign   +1: g lies below its threshold (a success), -1: above (a crash), 0: nothing is said of it
-    c, s   thresholds and crash noises (standard deviations), (G, 1)
+    c, s   thresholds and crash noises (standard deviations), (G, 1), or (G, n) where they differ from trial to trial
     mu, v  mean and variance of the cavity
     z      sign (c - mu) / sqrt(v + s^2); a trial's mass is prod_j Phi(z_j)      (eq. 5, 9)
 
 A crash that is not blamed on any latent function couples them: at least one lies above its threshold. Its
 mass 1 - prod_j Phi(z_j) is summed as sum_j Phi(-z_j) prod_{k<j} Phi(z_k), which never cancels, and its
 moments follow from the derivatives of the log mass in each cavity mean. EP needs nothing but `tilted`.
+
+One latent function can be looked at alone, while what is believed of the others stands still: a crash that was
+not blamed then has the mass 1 - A Phi(z), where A is the probability that all `others` lie below.
 """
 
 from dataclasses import dataclass
@@ -46,6 +49,7 @@ class Steps:
     joint: NDArray[np.bool_]  # (n,), crashes not blamed on any latent function; their sign is 0
     thresholds: Array
     crash_noise_std: Array
+    others: Array | None = None  # (2, n), log A and log(1 - A) of joint trials, where others stand still
 
     def tilted(self, mu: Array, v: Array) -> Tilted:
         """Moments of N(mu, v) times the likelihood, for every trial and latent function."""
@@ -57,7 +61,7 @@ class Steps:
         return result
 
     def _separate(self, mu: Array, v: Array) -> Tilted:
-        c, s2 = self.thresholds[:, None], self.crash_noise_std[:, None] ** 2
+        c, s2 = self.thresholds, self.crash_noise_std**2
         total = v + s2
         std = np.sqrt(total)
         cut = tail(np.where(self.sign == 0.0, _CERTAIN, self.sign * (c - mu) / std))
@@ -68,17 +72,22 @@ class Steps:
             slope=-self.sign * hazard,
             ratio=(s2 + v * cut.ratio) / total,
             in_threshold=self.sign * hazard,
-            in_crash_noise=-hazard * z * self.crash_noise_std[:, None] / std,
+            in_crash_noise=-hazard * z * self.crash_noise_std / std,
         )
 
     def _coupled(self, mu: Array, v: Array) -> Tilted:
         """At least one latent function lies above its threshold; arrays over the joint trials only."""
-        c, s = self.thresholds[:, None], self.crash_noise_std[:, None]
+        c, s = (
+            np.broadcast_to(level, self.sign.shape)[:, self.joint] for level in (self.thresholds, self.crash_noise_std)
+        )
         std = np.sqrt(v + s**2)
         z = (c - mu) / std
         log_below = log_ndtr(z)
-        total_below = log_below.sum(axis=0)
-        log_mass = logsumexp(log_ndtr(-z) + np.cumsum(log_below, axis=0) - log_below, axis=0)
+        total_below, log_mass = _all_below(z)
+        if self.others is not None:
+            all_others, some_other = self.others[:, self.joint]
+            log_mass = np.logaddexp(log_mass, total_below + some_other)
+            total_below = total_below + all_others
         log_density = -0.5 * z**2 - LOG_SQRT_2PI
         slope = np.exp(total_below - log_below + log_density - log_mass) / std
         curvature = slope * (z / std - slope)
@@ -89,3 +98,15 @@ class Steps:
             in_threshold=-slope,
             in_crash_noise=slope * z * s / std,
         )
+
+
+def others_of(z: Array, j: int) -> Array:
+    """`Steps.others` of latent function j, given the z of all of them, (G, n)."""
+    return np.stack(_all_below(np.delete(z, j, axis=0)))
+
+
+def _all_below(z: Array) -> tuple[Array, Array]:
+    """Log probabilities that all latent functions lie below their thresholds, and that some one does not."""
+    log_below = log_ndtr(z)
+    some = logsumexp(log_ndtr(-z) + np.cumsum(log_below, axis=0) - log_below, axis=0)
+    return log_below.sum(axis=0), some

@@ -113,7 +113,7 @@ def _direction(x: Array, g: Array, H: Array, low: Array, high: Array) -> tuple[A
     # A model that mixes coordinates may push others out of the box again: those stay as well.
     d[held | ((x <= low) & (d < 0.0)) | ((x >= high) & (d > 0.0))] = 0.0
     slope = np.sum(g * d, axis=1)
-    lost = slope >= 0.0
+    lost = ~(slope < 0.0) | ~np.all(np.isfinite(d), axis=1)  # the model itself may overflow
     if lost.any():
         d[lost] = -g[lost]
         slope[lost] = -np.sum(g[lost] ** 2, axis=1)

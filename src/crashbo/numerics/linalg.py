@@ -116,11 +116,11 @@ def _add_negative(post: SitePosterior, K: Array, S: Array, N: Array) -> SitePost
     negative = S < 0.0
     D_root = np.sqrt(-S[negative])
     n = N[negative]
-    FK = post.F_times(K)
+    FK = post.F_times(K[:, negative])
     # Rows of I - K W+ at the negative sites.
-    left = -product(FK[:, negative].T, post.L_inv) * post.root
+    left = -product(FK.T, post.L_inv) * post.root
     left[:, negative] += np.eye(len(n))
-    Sigma_plus = K[np.ix_(negative, negative)] - product(FK[:, negative].T, FK[:, negative])
+    Sigma_plus = K[np.ix_(negative, negative)] - product(FK.T, FK)
     M = np.eye(len(n)) - D_root[:, None] * Sigma_plus * D_root
     L = cholesky(M, jitter=False)
     half_log_det = float(np.sum(np.log(L.diagonal())))

@@ -20,6 +20,7 @@ from crashbo.optimizer.records import AnyConstraint, Crash, Outcome, Trial, Void
 from crashbo.optimizer.stopping import StopRule
 from crashbo.search.risk import Risk, announced, risk_of
 from crashbo.search.space import Space
+from crashbo.strategies.base import Strategy
 
 Experiment = Callable[[dict[str, Any]], Any]
 Fault = Literal["crash", "void"]
@@ -63,6 +64,14 @@ class Result:
         """Probability that each constraint was violated in a trial that crashed."""
         return self.optimizer.blame(trial)
 
+    def p_violated(self, params: Any) -> Any:
+        """Probability that a trial at params would violate each constraint; a list gives arrays."""
+        return self.optimizer.p_violated(params)
+
+    def table(self) -> list[dict[str, Any]]:
+        """Every trial as a row of plain values, with the blame of crashes as inferred."""
+        return self.optimizer.table()
+
     def confirm(self, experiment: Experiment, n: int = 10) -> Confirmation:
         """Repeat the best trial n times and report mean, spread and crashes; a study's journal keeps them, too."""
         confirmation = self.optimizer.confirm(n)
@@ -86,7 +95,7 @@ def minimize(
     constraints: Sequence[str | AnyConstraint] | str | AnyConstraint | None = None,
     trials: int = 50,
     seed: int | None = 0,
-    strategy: str = "eicc",
+    strategy: str | Strategy = "eicc",
     risk: Risk | str | None = None,
     start: Sequence[Params] | None = None,
     noise: float | Mapping[str, float] | None = None,
@@ -109,7 +118,7 @@ def minimize(
         constraints: the measured reasons for a crash: names, Constraint or Unmeasured.
         trials: successes and crashes to run; voids do not count.
         seed: of the proposals.
-        strategy: how the next trial is chosen.
+        strategy: how the next trial is chosen: a name, see `crashbo.strategies.names()`, or a record.
         risk: None (ours), "paper", Budget or MinSafe.
         start: params to try first.
         noise: standard deviation of the cost where known, or a mapping with "cost" and constraints.
@@ -334,7 +343,7 @@ def _tell(study: Optimizer, trial: Trial, outcome: Outcome | Crash | Void) -> Tr
         return study.tell(trial, crash=outcome)
     if isinstance(outcome, Void):
         return study.tell(trial, void=outcome.reason or True)
-    return study.tell(trial, cost=outcome.cost, measured=outcome.measured)
+    return study.tell(trial, cost=outcome.cost, measured=outcome.measured, censored=outcome.censored)
 
 
 class _Inline:

@@ -6,20 +6,22 @@ May import strategies and below.
 import copy
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, NamedTuple, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from crashbo import strategies
-from crashbo.optimizer import saving
+from crashbo.optimizer import calibration, saving
 from crashbo.optimizer.records import (
     AnyConstraint,
+    Censored,
     Constraint,
     Crash,
     Trial,
     Unmeasured,
+    censored_of,
     constraints_of,
     is_number,
 )
@@ -29,7 +31,7 @@ from crashbo.search.design import Design
 from crashbo.search.risk import Risk, risk_of
 from crashbo.search.space import Space
 from crashbo.search.surrogates import Memory, Observations, Surrogates
-from crashbo.strategies.base import Task
+from crashbo.strategies.base import Strategy, Task
 
 Array = NDArray[np.float64]
 _DESIGN_TRIES = 100
@@ -85,7 +87,7 @@ class Threshold:
         if self._surrogates is None:
             known = self._constraint.threshold
             return None if known is None else (known if isinstance(known, tuple) else (float(known), float(known)))
-        found = self._surrogates.crash_model.threshold_intervals[self._j]
+        found = self._surrogates.crash_model.threshold_interval(self._j)
         if found is None:
             return None
         low, high = sorted(self._constraint.sign * end for end in found)
@@ -145,7 +147,7 @@ class Optimizer:
         space: names to (low, high), Float, Int or Choice.
         constraints: the measured reasons for a crash: names, Constraint or Unmeasured.
         seed: of the proposals; None draws one.
-        strategy: how the next trial is chosen; see `crashbo.strategies.names()`.
+        strategy: how the next trial is chosen: a name, see `crashbo.strategies.names()`, or a record.
         risk: None (ours), "paper", Budget or MinSafe.
         start: params to try first, in this order; None begins with a few that fill the space.
         noise: standard deviation of the cost where known, or a mapping with "cost" and constraints.
@@ -158,7 +160,7 @@ class Optimizer:
         constraints: Sequence[str | AnyConstraint] | str | AnyConstraint | None = None,
         *,
         seed: int | None = 0,
-        strategy: str = "eicc",
+        strategy: str | Strategy = "eicc",
         risk: Risk | str | None = None,
         start: Sequence[Params] | None = None,
         noise: float | Mapping[str, float] | None = None,
@@ -166,12 +168,12 @@ class Optimizer:
     ) -> None:
         self.space = Space.of(space)
         self.constraints = _with_noise(constraints_of(constraints), noise)
-        self.strategy = strategy
+        self._propose = strategies.get(strategy)
         self.risk = risk_of(risk)
         self.direction: Direction = direction
         if direction not in ("minimize", "maximize"):
             raise ValueError(f"direction must be 'minimize' or 'maximize'; got {direction!r}. Choose one.")
-        self._propose = strategies.get(strategy)
+        strategies.check(self._propose, self.space, tuple(map(_turned, self.constraints)), self.risk)
         self._noise = noise
         self._cost_noise = _cost_noise(noise)
         self._rng = np.random.default_rng(seed)
@@ -198,6 +200,7 @@ class Optimizer:
         measured: Mapping[str, float] | None = None,
         crash: bool | str | Crash | None = None,
         blame: str | Sequence[str] | None = None,
+        censored: Censored = None,
         void: bool | str | None = None,
         replace: bool = False,
     ) -> Trial:
@@ -209,6 +212,8 @@ class Optimizer:
             measured: constraint name to value; of a crash, what the machine still delivered.
             crash: True, a reason, or a Crash.
             blame: names of the constraints that a crash violated, where known.
+            censored: names of the readings in `measured` that were cut off, True for all: the true value lies there
+                or beyond, towards the crash.
             void: True or a reason, for a fault that says nothing of the params.
             replace: correct a trial that was told before.
         """
@@ -226,8 +231,9 @@ class Optimizer:
             )
         if isinstance(crash, Crash):
             measured, blame = {**crash.measured, **(measured or {})}, blame or crash.blame
+            censored = crash.censored if censored is None else censored
             crash = crash.reason
-        told = self._told_trial(found, cost, measured or {}, crash, blame, void)
+        told = self._told_trial(found, cost, measured or {}, crash, blame, censored, void)
         self._trials[told.number] = told
         self._told += 1
         if told.state == "void" and told.repeats is not None and found.state == "pending":
@@ -295,16 +301,42 @@ class Optimizer:
                 measured[c.name] = c.sign * mean, np.sqrt(var)
         return Prediction(cost, measured, np.exp(models.log_gamma(X)))
 
+    @overload
+    def p_violated(self, params: Params) -> dict[str, float]: ...
+    @overload
+    def p_violated(self, params: Sequence[Params]) -> dict[str, Array]: ...
+    def p_violated(self, params: Params | Sequence[Params]) -> dict[str, float] | dict[str, Array]:
+        """Probability that a trial at params would violate each constraint; a list gives arrays. NaN before any."""
+        if isinstance(params, Mapping):
+            return {name: float(p[0]) for name, p in self.p_violated([params]).items()}
+        points = [self.space.encode(self.space.check(p)) for p in params]
+        models = self._surrogates()
+        p = np.full((len(points), len(self.constraints)), np.nan)
+        if models is not None:
+            p = models.log_gamma.violated(np.array(points).reshape(len(points), self.space.dimension))
+        return dict(zip((c.name for c in self.constraints), p.T, strict=True))
+
     def blame(self, trial: Trial | int) -> dict[str, float]:
         """Probability that each constraint was violated in a trial that crashed; they need not sum to one."""
         found = self._trials.get(trial if isinstance(trial, int) else trial.number)
         if found is None or found.state != "crash":
             raise ValueError(f"trial must be one that crashed; got {trial!r}. See `trials` for their states.")
+        return self.blames()[found.number]
+
+    def blames(self) -> dict[int, dict[str, float]]:
+        """The blame of every trial that crashed, by its number."""
         models = self._surrogates()
-        assert models is not None
-        seen = self._observations()
-        row = int(np.sum(seen.crashed[: seen.numbers.index(found.number)]))
-        return dict(zip((c.name for c in self.constraints), map(float, models.crash_model.blame()[row]), strict=True))
+        if models is None:
+            return {}
+        names = [c.name for c in self.constraints]
+        crashes = [t.number for t in self.trials if t.state == "crash"]
+        rows = models.crash_model.blame().tolist()
+        return {number: dict(zip(names, row, strict=True)) for number, row in zip(crashes, rows, strict=True)}
+
+    def table(self) -> list[dict[str, Any]]:
+        """Every trial as a row of plain values, in order; `blame` as inferred (told ones are certain), for crashes."""
+        blames = self.blames()
+        return [{**asdict(t), "blame": blames.get(t.number, {})} for t in self.trials]
 
     def confirm(self, n: int = 10, params: Params | None = None) -> Confirmation:
         """Queue n repeats of the best trial (or of params): the next asks give them. Returns their report."""
@@ -341,6 +373,7 @@ class Optimizer:
         if constraints is not None:
             new.constraints = _with_noise(constraints_of(constraints), self._noise, strict=False)
         new.risk = risk_of(risk) if risk is not None else self.risk
+        strategies.check(new._propose, new.space, tuple(map(_turned, new.constraints)), new.risk)
         new._trials, new._warned = dict(self._trials), set(self._warned)
         new._queue = [queued for queued in self._queue if new.space.accepts(queued.params)]
         new._design = self._design.fitted_to(new.space)
@@ -412,6 +445,11 @@ class Optimizer:
         return float(gain) / models.resolution
 
     @property
+    def strategy(self) -> str | dict[str, Any]:
+        """How trials are chosen: its name, with its parameters where they are not the usual ones."""
+        return strategies.plain(self._propose)
+
+    @property
     def _sign(self) -> float:
         return 1.0 if self.direction == "minimize" else -1.0
 
@@ -434,7 +472,9 @@ class Optimizer:
         if "surrogates" in task.__dict__:
             self._remember(task.surrogates)
         params = self.space.decode(proposal.x)
-        return Trial(self._next, params, p_safe=proposal.p_safe, admissible=proposal.admissible)
+        p = proposal.p_safe
+        reported = None if p is None else calibration.shifted(p, calibration.shift_of(self._trials.values()))
+        return Trial(self._next, params, p_safe=reported, p_model=p, admissible=proposal.admissible)
 
     def _designed(self) -> dict[str, Any]:
         """The design's next setting that was not tried, unless all were."""
@@ -448,12 +488,14 @@ class Optimizer:
 
     def _task(self) -> Task:
         seen = self._observations()
-        predicted = [self._trials[i].p_safe if self._trials[i].origin == "search" else None for i in seen.numbers]
+        predicted = [self._trials[i].p_model if self._trials[i].origin == "search" else None for i in seen.numbers]
         left = None
         if self.risk.trials is not None:
             left = max(self.risk.trials - sum(t.state != "void" for t in self.trials), 0)
         fitted = self._cached[1] if self._cached is not None and self._cached[0] == self._key else None
-        return Task(self.space, seen, self.risk, self._memory, np.array(predicted, dtype=float), left, fitted)
+        return Task(
+            self.space, seen, self.risk, self._memory, np.array(predicted, dtype=float), left, fitted, self._sign
+        )
 
     def _observations(self) -> Observations:
         """What the models see: costs to be minimised, constraints that crash above."""
@@ -467,6 +509,10 @@ class Optimizer:
             Y=np.array(Y, dtype=float).reshape(len(told), len(names)),
             crashed=np.array([t.state == "crash" for t in told], dtype=bool),
             blame=[[names.index(name) for name in t.blame if name in names] or None for t in told],
+            censored=np.array(
+                [[c.name in t.censored or (c.censored and t.state == "crash") for c in self.constraints] for t in told],
+                dtype=bool,
+            ).reshape(len(told), len(names)),
             pending=np.array([self.space.encode(t.params) for t in self.trials if t.state == "pending"]).reshape(
                 -1, self.space.dimension
             ),
@@ -515,6 +561,7 @@ class Optimizer:
         measured: Mapping[str, float],
         crash: bool | str | None,
         blame: str | Sequence[str] | None,
+        censored: Censored,
         void: bool | str | None,
     ) -> Trial:
         names = [c.name for c in self.constraints if isinstance(c, Constraint)]
@@ -533,19 +580,20 @@ class Optimizer:
                     f"blame must name constraints ({', '.join(known)}); got {name!r}. Leave it out if unknown."
                 )
         values = {name: float(value) for name, value in measured.items()}
+        found = replace(found, measured=values, censored=censored_of(censored, values))
         if void is not None and void is not False:
             reason = void if isinstance(void, str) else ""
-            return replace(found, state="void", cost=None, measured=values, reason=reason, blame=())
+            return replace(found, state="void", cost=None, reason=reason, blame=())
         if crash is not None and crash is not False:
             reason = crash if isinstance(crash, str) else ""
-            return replace(found, state="crash", cost=None, measured=values, reason=reason, blame=blamed)
+            return replace(found, state="crash", cost=None, reason=reason, blame=blamed)
         if not is_number(cost):
             raise ValueError(
                 f"cost must be a finite number; got {cost!r}. If there is none, tell crash=True or void=True."
             )
         if blamed:
             raise ValueError(f"blame must belong to a crash; got {blame!r} with a cost. Leave one of them out.")
-        return replace(found, state="success", cost=float(cost), measured=values, reason="", blame=())  # type: ignore[arg-type]
+        return replace(found, state="success", cost=float(cost), reason="", blame=())  # type: ignore[arg-type]
 
     def _warn_about(self, told: Trial) -> None:
         for c in self.constraints:

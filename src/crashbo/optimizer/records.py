@@ -12,6 +12,7 @@ import numpy as np
 
 Side = Literal["above", "below"]
 State = Literal["pending", "success", "crash", "void"]
+Censored = bool | str | Sequence[str] | None
 
 
 @dataclass(frozen=True)
@@ -23,12 +24,15 @@ class Constraint:
         threshold: None (to be learnt), a number (known) or a pair (an interval for it).
         side: whether the machine crashes "above" or "below" the threshold.
         noise: standard deviation of the measurement's noise where known.
+        censored: whether what a crash still delivers of it is cut off, so that the true value lies at the reading or
+            beyond it, towards the crash; a single trial's reading is marked so in `tell`, Crash or Outcome.
     """
 
     name: str
     threshold: float | tuple[float, float] | None = None
     side: Side = "above"
     noise: float | None = None
+    censored: bool = False
 
     measured = True
 
@@ -61,6 +65,7 @@ class Unmeasured:
     measured = False
     threshold = None
     noise = None
+    censored = False
     sign = 1.0
 
 
@@ -69,10 +74,11 @@ AnyConstraint = Constraint | Unmeasured
 
 @dataclass(frozen=True)
 class Outcome:
-    """A success: its cost, and what was measured."""
+    """A success: its cost, what was measured, and which of that was cut off (see Crash)."""
 
     cost: float
     measured: Mapping[str, float] = field(default_factory=dict)
+    censored: Censored = ()
 
 
 class Crash(Exception):
@@ -82,6 +88,8 @@ class Crash(Exception):
         reason: text.
         blame: names of the constraints that were violated, where that is known.
         measured: what the machine still delivered.
+        censored: names of what was cut off, True for all of it: the true value lies at the reading or beyond it,
+            towards the crash. None of it by default.
     """
 
     def __init__(
@@ -89,14 +97,16 @@ class Crash(Exception):
         reason: str = "",
         blame: str | Sequence[str] | None = None,
         measured: Mapping[str, float] | None = None,
+        censored: Censored = (),
     ) -> None:
         super().__init__(reason)
         self.reason = str(reason)
         self.blame = (blame,) if isinstance(blame, str) else tuple(blame or ())
         self.measured = dict(measured or {})
+        self.censored = censored
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Crash, (self.reason, self.blame, self.measured)
+        return Crash, (self.reason, self.blame, self.measured, self.censored)
 
 
 class Void(Exception):
@@ -117,14 +127,16 @@ class Trial:
     number: int
     params: dict[str, Any]
     state: State = "pending"
-    p_safe: float | None = None  # as predicted when it was proposed
+    p_safe: float | None = None  # as predicted when it was proposed; see `calibration` for proposals of the search
     cost: float | None = None
     measured: dict[str, float] = field(default_factory=dict)
     reason: str = ""
     blame: tuple[str, ...] = ()  # as told, not as inferred
+    censored: tuple[str, ...] = ()  # what of `measured` was told to be cut off
     origin: str = "search"  # or "start", "design", "told", "confirm"
     admissible: bool = True  # False where the risk asked for more safety than any x has
     repeats: int | None = None  # of a repeat, which confirmation it belongs to
+    p_model: float | None = None  # of a proposal of the search, what the model itself predicted
 
 
 def constraints_of(
@@ -143,6 +155,20 @@ def constraints_of(
     if len(set(names)) < len(names):
         raise ValueError(f"constraints must have different names; got {names}. Rename one.")
     return out or (Unmeasured("crash"),)
+
+
+def censored_of(censored: Censored, measured: Mapping[str, float]) -> tuple[str, ...]:
+    """Names of the readings that a `censored` argument says were cut off."""
+    if isinstance(censored, bool) or censored is None:
+        return tuple(measured) if censored else ()
+    names = (censored,) if isinstance(censored, str) else tuple(censored)
+    for name in names:
+        if name not in measured:
+            raise ValueError(
+                f"censored must name what was measured ({', '.join(measured) or 'nothing'}); got {name!r}. "
+                "Give the reading that was cut off in `measured`."
+            )
+    return names
 
 
 def is_number(value: Any) -> bool:

@@ -110,7 +110,8 @@ def trial_out(trial: Trial) -> dict[str, Any]:
 
 def trial_in(saved: dict[str, Any]) -> Trial:
     """The trial of plain values."""
-    return Trial(**{**saved, "blame": tuple(saved["blame"])})
+    names = {key: tuple(saved.get(key, ())) for key in ("blame", "censored")}
+    return Trial(**{**saved, **names})
 
 
 def memory_out(memory: Memory | None) -> dict[str, Any] | None:

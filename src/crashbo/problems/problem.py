@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from crashbo.optimizer.records import Constraint, Crash, Outcome, Side
+from crashbo.optimizer.records import AnyConstraint, Constraint, Crash, Outcome, Side, Unmeasured
 from crashbo.search.space import Parameter, Params, Space
 
 Array = NDArray[np.float64]
@@ -23,6 +23,14 @@ Simulation = Callable[[Mapping[str, Any]], tuple[float, Mapping[str, float]]]
 
 _DRAWS = 1000  # points that `safe_start` looks at in one go
 _ROUNDS = 1000
+
+
+class Run(NamedTuple):
+    """One experiment as the machine knows it: cost and measurements are there even where it crashed."""
+
+    cost: float
+    measured: dict[str, float]
+    crash: str  # why; empty if it did not
 
 
 class Truth(NamedTuple):
@@ -52,6 +60,18 @@ class Limit:
         return not (value <= self.threshold if self.side == "above" else value >= self.threshold)
 
 
+def noisy_readings(problem: "Problem", params: Mapping[str, Any], rng: np.random.Generator | None) -> Run:
+    """A machine that repeats itself, read by instruments that do not: noise never decides whether it crashes."""
+    cost, measured = problem.simulate(params)
+    values = {k.name: float(measured[k.name]) for k in problem.limits}
+    crashed = any(k.violated(values[k.name]) for k in problem.limits)
+    stds = np.array(list(problem.noise.values()))
+    # Drawn for a crash too: plain and informed runs with the same rng stay in step.
+    noise = np.zeros(len(stds)) if rng is None else stds * rng.standard_normal(len(stds))
+    read = {name: value + float(e) for (name, value), e in zip(values.items(), noise[1:], strict=True)}
+    return Run(float(cost) + float(noise[0]), read, "crashed" if crashed else "")
+
+
 @dataclass(frozen=True)
 class Problem:
     """A machine to be tuned that may crash.
@@ -67,6 +87,8 @@ class Problem:
         constrained_minimum: lowest cost without a crash, where known.
         optimum: params that reach it without crashing, where known (up to rounding, on a crash boundary).
         is_informed: whether thresholds are known and crashes carry their measurements.
+        machine: one experiment, with noise if there is an rng: by default noise on the readings alone.
+        unmeasured: causes of crashes that nobody measures.
     """
 
     name: str
@@ -79,11 +101,14 @@ class Problem:
     constrained_minimum: float | None = None
     optimum: Mapping[str, Any] | None = None
     is_informed: bool = False
+    machine: Callable[["Problem", Mapping[str, Any], np.random.Generator | None], Run] = noisy_readings
+    unmeasured: tuple[str, ...] = ()
 
     @property
-    def constraints(self) -> list[Constraint]:
+    def constraints(self) -> list[AnyConstraint]:
         """The constraints as an optimiser may know them: thresholds are None unless the problem is informed."""
-        return [Constraint(k.name, k.threshold if self.is_informed else None, k.side) for k in self.limits]
+        measured = [Constraint(k.name, k.threshold if self.is_informed else None, k.side) for k in self.limits]
+        return [*measured, *map(Unmeasured, self.unmeasured)]
 
     @property
     def noise(self) -> dict[str, float]:
@@ -92,24 +117,19 @@ class Problem:
 
     def truth(self, params: Mapping[str, Any]) -> Truth:
         """What happens at params, free of noise."""
-        cost, measured = self.simulate(Space.of(self.space).check(params))
-        values = {k.name: float(measured[k.name]) for k in self.limits}
-        return Truth(float(cost), values, any(k.violated(values[k.name]) for k in self.limits))
+        run = self.machine(self, Space.of(self.space).check(params), None)
+        return Truth(run.cost, run.measured, bool(run.crash))
 
     def evaluate(self, params: Mapping[str, Any], rng: np.random.Generator | None = None) -> Outcome:
-        """One experiment; with noise if there is an rng. Noise never decides whether it crashes.
+        """One experiment; with noise if there is an rng.
 
         Raises:
-            Crash: where a quantity passes its threshold; it carries the measurements if the problem is informed.
+            Crash: with a reason and nothing else; with the measurements too if the problem is informed.
         """
-        truth = self.truth(params)
-        stds = np.array(list(self.noise.values()))
-        # Drawn for a crash too: plain and informed runs with the same rng stay in step.
-        noise = np.zeros(len(stds)) if rng is None else stds * rng.standard_normal(len(stds))
-        measured = {name: value + float(e) for (name, value), e in zip(truth.measured.items(), noise[1:], strict=True)}
-        if truth.crashed:
-            raise Crash("crashed", measured=measured if self.is_informed else None)
-        return Outcome(truth.cost + float(noise[0]), measured)
+        run = self.machine(self, Space.of(self.space).check(params), rng)
+        if run.crash:
+            raise Crash(run.crash, measured=run.measured if self.is_informed else None)
+        return Outcome(run.cost, run.measured)
 
     def safe_start(self, rng: np.random.Generator) -> Params:
         """Params that do not crash, uniformly at random among those."""

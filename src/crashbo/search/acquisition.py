@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import log_ndtr
+from scipy.special import log_ndtr, ndtr
 
 from crashbo.models.ep import Sites
-from crashbo.models.latent import HybridData, Posterior, condition
+from crashbo.models.latent import Posterior, condition
 from crashbo.numerics.gaussians import log_unit_improvement, tail
 
 Array = NDArray[np.float64]
@@ -33,9 +33,17 @@ class LogGamma:
         """log Gamma at X."""
         total = np.zeros(len(X))
         for j in range(len(self.crash.hypers)):
-            mean, var = self.crash.predict(j, X)
-            total += log_ndtr((self.crash.hypers[j].threshold - mean) / np.sqrt(var + self._extra(j)))
+            total += log_ndtr(self._z(j, X))
         return total
+
+    def violated(self, X: Array) -> Array:
+        """Probability that each constraint is violated at X, (m, G)."""
+        return np.stack([ndtr(-self._z(j, X)) for j in range(len(self.crash.hypers))], axis=1)
+
+    def _z(self, j: int, X: Array) -> Array:
+        mean, var = self.crash.predict(j, X)
+        z: Array = (self.crash.hypers[j].threshold - mean) / np.sqrt(var + self._extra(j))
+        return z
 
     def with_gradient(self, X: Array) -> ValueAndGradient:
         """log Gamma at X and its gradient."""
@@ -54,14 +62,7 @@ class LogGamma:
         """The same as if trials at X had crashed, at the same hyperparameters."""
         if not len(X):
             return self
-        data, m = self.crash.data, len(X)
-        single = len(data.Y) == 1
-        more = HybridData(
-            np.vstack([data.X, X]),
-            np.pad(data.Y, ((0, 0), (0, m)), constant_values=np.nan),
-            np.pad(data.sign, ((0, 0), (0, m)), constant_values=-1.0 if single else 0.0),
-            np.append(data.joint, np.full(m, not single)),
-        )
+        more, m = self.crash.data.with_crashes(X), len(X)
         sites = Sites(*(np.pad(site, ((0, 0), (0, m))) for site in self.crash.sites()))
         return LogGamma(condition(more, self.crash.hypers, start=sites), self.widen)
 

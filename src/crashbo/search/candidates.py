@@ -87,14 +87,14 @@ def best(space: Space, screened: Screen, utility: Utility, gamma: Utility, score
     log_gamma = np.append(ends_gamma, screened.log_gamma)
     values = np.append(score(utility(ends), ends_gamma), values)
     values = np.where(np.isnan(values), -np.inf, values)
-    new = ~_is_taken(X, taken)
+    new = ~is_taken(X, taken)
     if new.any():
         values = np.where(new, values, -np.inf)
     i = int(np.argmax(values))
     return Found(X[i], float(log_gamma[i]))
 
 
-def _is_taken(X: Array, taken: Array) -> NDArray[np.bool_]:
+def is_taken(X: Array, taken: Array) -> NDArray[np.bool_]:
     """Which rows of X repeat one of `taken`."""
     if not len(taken):
         return np.zeros(len(X), dtype=bool)

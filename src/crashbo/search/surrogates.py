@@ -44,11 +44,17 @@ class Observations:
     cost_noise_std: float | None
     noise_std: tuple[float | None, ...]
     thresholds: tuple[Threshold, ...]
+    censored: NDArray[np.bool_] | None = None  # (n, G), where Y is only a lower bound
 
     @property
     def succeeded(self) -> NDArray[np.bool_]:
         """Which trials have a cost."""
         return ~np.isnan(self.cost)
+
+    def labels_only(self) -> "Observations":
+        """The same trials with nothing measured: one cause of crashes, which labels alone inform."""
+        nothing = np.full((len(self.numbers), 1), np.nan)
+        return replace(self, Y=nothing, blame=None, noise_std=(None,), thresholds=(None,))
 
 
 @dataclass(frozen=True)
@@ -116,6 +122,7 @@ class Surrogates:
     crash_model: CrashModel  # as fitted, at the most probable ones
     memory: Memory
     converged: bool
+    successes: int  # rows of the cost's data that were measured: pending ones come after them
 
     @property
     def log_gamma(self) -> LogGamma:
@@ -127,11 +134,6 @@ class Surrogates:
         """The cost to improve upon: the best posterior mean at a success."""
         assert self.cost is not None
         return float(self.cost.predict(0, self.cost.data.X[: self.successes])[0].min())
-
-    @property
-    def successes(self) -> int:
-        """Rows of the cost's data that were measured: pending ones come after them."""
-        return int(np.sum(~self.crash.data.joint & np.all(self.crash.data.sign >= 0.0, axis=0)))
 
     @property
     def cost_noise_std(self) -> float:
@@ -152,8 +154,8 @@ def fit_surrogates(
     """Fit both models, warm where memory allows; past a hundred trials not anew for every single one."""
     n = len(seen.numbers)
     learn = memory is None or n <= _REFIT_EACH or n >= _REFIT_GROWTH * memory.fitted_at
-    crash_data = hybrid_data(seen.X, seen.Y, seen.crashed, seen.blame)
-    crash_start = _aligned(memory, seen.numbers) if memory is not None else None
+    crash_data = hybrid_data(seen.X, seen.Y, seen.crashed, seen.blame, seen.censored, whole=True)
+    crash_start = _aligned(memory, seen.numbers, len(crash_data.X)) if memory is not None else None
     crash_parts = make_parts(crash_data, crash_prior, noise_std=seen.noise_std, thresholds=seen.thresholds)
     if learn or crash_start is None or crash_start.measured != crash_data.kind:
         fitted = fit(crash_data, crash_parts, start=crash_start, tolerance=_EP_TOLERANCE, enough=_ENOUGH)
@@ -172,7 +174,7 @@ def fit_surrogates(
         cost = with_pending(cost, seen.pending)
     fitted_at = n if learn or memory is None else memory.fitted_at
     kept = Memory(seen.numbers, cost_warm, crash_model.posterior.warm(), fitted_at)
-    return Surrogates(cost, crash, spreads, crash_model, kept, converged)
+    return Surrogates(cost, crash, spreads, crash_model, kept, converged, int(seen.succeeded.sum()))
 
 
 def fit_cost(
@@ -208,12 +210,15 @@ def with_pending(cost: Posterior, pending: Array) -> Posterior:
     return latent.condition(data, cost.hypers)
 
 
-def _aligned(memory: Memory, numbers: tuple[int, ...]) -> Warm | None:
-    """The crash model's memory with one site a trial of now: trials may have come in between, or gone."""
+def _aligned(memory: Memory, numbers: tuple[int, ...], rows: int) -> Warm | None:
+    """The crash model's memory with one site a trial of now: trials may have come in between, or gone.
+
+    Rows past the trials begin without a site.
+    """
     warm = memory.crash
     if warm is None or warm.sites is None:
         return warm
     row = {number: i for i, number in enumerate(memory.numbers)}
-    old = [row.get(number, -1) for number in numbers]
+    old = [row.get(number, -1) for number in numbers] + [-1] * (rows - len(numbers))
     padded = (np.pad(site, ((0, 0), (0, 1))) for site in warm.sites)
     return replace(warm, sites=Sites(*(site[:, old] for site in padded)))

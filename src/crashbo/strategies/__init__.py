@@ -1,9 +1,39 @@
-"""Strategies: one file each, from what is known to the next point. May import search and below."""
+"""Strategies: one file each, from what is known to the next point. May import search and below.
 
-from crashbo.strategies import eicc, random
-from crashbo.strategies.base import Strategy
+A strategy is chosen by name; one with parameters of its own also as a record, such as `HighCost(10.0)`. Only "eicc"
+heeds a study's appetite for risk. "eic" and "safeopt" have to be told more than a crash says: known thresholds, and
+measurements of crashes, too.
+"""
 
-_STRATEGIES: dict[str, Strategy] = {"eicc": eicc.propose, "random": random.propose}
+from collections.abc import Mapping
+from dataclasses import asdict, is_dataclass, replace
+from typing import Any
+
+from crashbo.search.risk import Budget, MinSafe, Risk
+from crashbo.search.space import Space
+from crashbo.search.surrogates import Threshold
+from crashbo.strategies import eic_classifier, eicc, floor_padding, random, sobol
+from crashbo.strategies.base import Demanding, Strategy
+from crashbo.strategies.eic import Eic
+from crashbo.strategies.penalties import AdaptiveCost, HighCost, MiddleCost
+from crashbo.strategies.pibu import Pibu
+from crashbo.strategies.safeopt import SafeOpt
+
+__all__ = ["AdaptiveCost", "Eic", "HighCost", "MiddleCost", "Pibu", "SafeOpt", "Strategy", "get", "names"]
+
+_STRATEGIES: dict[str, Strategy] = {
+    "eicc": eicc.propose,
+    "eic": Eic(),
+    "ei-hc": HighCost(),
+    "ei-mc": MiddleCost(),
+    "ei-ac": AdaptiveCost(),
+    "eic-classifier": eic_classifier.propose,
+    "pibu": Pibu(),
+    "safeopt": SafeOpt(),
+    "floor-padding": floor_padding.propose,
+    "random": random.propose,
+    "sobol": sobol.propose,
+}
 
 
 def names() -> list[str]:
@@ -11,8 +41,37 @@ def names() -> list[str]:
     return list(_STRATEGIES)
 
 
-def get(name: str) -> Strategy:
-    """The strategy of that name."""
-    if name not in _STRATEGIES:
-        raise ValueError(f"strategy must be one of {', '.join(_STRATEGIES)}; got {name!r}. 'eicc' is the default.")
-    return _STRATEGIES[name]
+def get(strategy: str | Strategy | Mapping[str, Any]) -> Strategy:
+    """The strategy of that name, of that record, or of what `plain` made of it."""
+    if isinstance(strategy, str) and strategy in _STRATEGIES:
+        return _STRATEGIES[strategy]
+    if isinstance(strategy, Mapping):
+        usual: Any = get(strategy["name"])
+        record: Strategy = replace(usual, **{key: value for key, value in strategy.items() if key != "name"})
+        return record
+    if callable(strategy) and _name(strategy) is not None:
+        return strategy
+    raise ValueError(f"strategy must be one of {', '.join(_STRATEGIES)}; got {strategy!r}. 'eicc' is the default.")
+
+
+def plain(strategy: Strategy) -> str | dict[str, Any]:
+    """A strategy as plain values: its name, with its parameters where they are not the usual ones."""
+    name = _name(strategy)
+    assert name is not None
+    if strategy == _STRATEGIES[name] or not is_dataclass(strategy):
+        return name
+    return {"name": name, **asdict(strategy)}
+
+
+def check(strategy: Strategy, space: Space, thresholds: tuple[Threshold, ...], risk: Risk) -> None:
+    """Refuse a study that the strategy cannot run, in a sentence."""
+    if isinstance(strategy, Demanding):
+        strategy.check(space, thresholds)
+    if isinstance(risk, Budget | MinSafe) and strategy is not _STRATEGIES["eicc"]:
+        raise ValueError(f"risk must be None with strategy {plain(strategy)!r}; got {risk!r}. Only 'eicc' heeds it.")
+
+
+def _name(strategy: Strategy) -> str | None:
+    """A function is one of ours if it is registered, a record if one of its type is."""
+    same = (name for name, s in _STRATEGIES.items() if s is strategy or (is_dataclass(s) and type(s) is type(strategy)))
+    return next(same, None)

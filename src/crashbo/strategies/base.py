@@ -3,9 +3,9 @@
 May import search and below.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from crashbo.models import hyperpriors
 from crashbo.search.risk import Risk
 from crashbo.search.space import Space
-from crashbo.search.surrogates import Memory, Observations, Surrogates, fit_surrogates
+from crashbo.search.surrogates import Memory, Observations, Surrogates, Threshold, fit_surrogates
 
 Array = NDArray[np.float64]
 
@@ -29,6 +29,12 @@ class Task:
     predicted: Array  # P(safe) of the told trials when the search proposed them, NaN for others
     trials_left: int | None  # where the study's length is announced
     fitted: Surrogates | None = None  # both models of these very observations, if somebody looked before
+    sign: float = 1.0  # -1 where the user maximises: costs in `seen` are turned over
+
+    @property
+    def taken(self) -> Array:
+        """Points that were tried, or are under way."""
+        return np.vstack([self.seen.X, self.seen.pending])
 
     @cached_property
     def surrogates(self) -> Surrogates:
@@ -48,4 +54,16 @@ class Proposal:
     admissible: bool = True
 
 
-Strategy = Callable[[Task, np.random.Generator], Proposal]
+class Strategy(Protocol):
+    """The next point of a study. One with parameters of its own is a frozen record of them."""
+
+    def __call__(self, task: Task, rng: np.random.Generator, /) -> Proposal:
+        """What to try next."""
+
+
+@runtime_checkable
+class Demanding(Protocol):
+    """A strategy that not every study can use."""
+
+    def check(self, space: Space, thresholds: tuple[Threshold, ...]) -> None:
+        """Refuse a study with this space and these thresholds, in a sentence, if it cannot run."""

@@ -26,7 +26,7 @@ def propose(task: Task, rng: np.random.Generator) -> Proposal:
     """The point that maximises log EI + log Gamma under the study's risk."""
     models = task.surrogates
     gamma = models.log_gamma
-    taken = np.vstack([task.seen.X, task.seen.pending])
+    taken = task.taken
     if models.cost is None:
         return _look_for_a_success(task, gamma, taken, rng)
     screened = candidates.screen(task.space, models, gamma, rng=rng)

@@ -26,7 +26,7 @@ def add_to(commands: Any) -> None:
     run.add_argument(
         "--max-voids", type=int, default=5, metavar="N", help="stop after so many voids in a row (default: %(default)s)"
     )
-    run.add_argument("command", nargs="+", metavar="-- COMMAND", help="after two dashes")
+    run.add_argument("words", nargs="+", metavar="-- COMMAND", help="after two dashes")
     study_options(run)
     run.set_defaults(run=_run)
 
@@ -39,7 +39,7 @@ def _run(options: argparse.Namespace) -> Answer:
     rules = definition.run if options.timeout is None else replace(definition.run, timeout=options.timeout)
     done, voids = 0, 0
     for turn in range(options.trials):
-        trial = run_trial(bench, options.command, "flags" if options.flags else "json", rules)
+        trial = run_trial(bench, options.words, "flags" if options.flags else "json", rules)
         done += 1
         voids = voids + 1 if trial.state == "void" else 0
         if options.json:

@@ -1,4 +1,4 @@
-"""The command `crashbo demo`: what it gathers is right, and what it draws and prints is that."""
+"""The command `crashbo illustrate`: what it gathers is right, and what it draws and prints is that."""
 
 import dataclasses
 import subprocess
@@ -104,7 +104,7 @@ def test_the_figure_has_the_papers_panels_and_marks_the_next_trial_in_each(seen)
 
 def test_the_command_writes_a_png_and_prints_its_path_and_a_summary(tmp_path, capsys, seen):
     folder = tmp_path / "not" / "yet there"
-    assert main(["demo", "--output", str(folder)]) == 0
+    assert main(["illustrate", "--output", str(folder)]) == 0
     printed = capsys.readouterr()
     path = folder / "illustration.png"
     assert printed.err == ""
@@ -115,16 +115,16 @@ def test_the_command_writes_a_png_and_prints_its_path_and_a_summary(tmp_path, ca
     assert f"{seen.costs[seen.best]:.2f} EUR" in printed.out
 
 
-def test_the_figure_goes_to_crashbo_demo_unless_told_otherwise(tmp_path, monkeypatch):
+def test_the_figure_goes_to_a_folder_of_its_own_unless_told_otherwise(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert main(["demo"]) == 0
-    assert (tmp_path / "crashbo-demo" / "illustration.png").is_file()
+    assert main(["illustrate"]) == 0
+    assert (tmp_path / "crashbo-illustration" / "illustration.png").is_file()
 
 
 def test_an_output_that_cannot_be_a_directory_gets_one_sentence(tmp_path, capsys):
     occupied = tmp_path / "occupied"
     occupied.write_text("a file")
-    assert main(["demo", "--output", str(occupied)]) == 1
+    assert main(["illustrate", "--output", str(occupied)]) == 1
     printed = capsys.readouterr()
     assert printed.out == ""
     assert printed.err.startswith("--output must be a directory that can be written to; got ")
@@ -133,7 +133,9 @@ def test_an_output_that_cannot_be_a_directory_gets_one_sentence(tmp_path, capsys
 
 
 def test_without_matplotlib_the_command_names_the_extra(tmp_path):
-    code = "import sys; sys.modules['matplotlib'] = None\nfrom crashbo.app.cli import main; sys.exit(main(['demo']))"
+    code = (
+        "import sys; sys.modules['matplotlib'] = None\nfrom crashbo.app.cli import main; sys.exit(main(['illustrate']))"
+    )
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert done.stdout == ""
@@ -155,7 +157,7 @@ def test_the_version_is_the_packages(capsys):
     assert capsys.readouterr().out == f"crashbo {__version__}\n"
 
 
-@pytest.mark.parametrize("arguments", [[], ["dance"], ["demo", "--colour", "red"]])
+@pytest.mark.parametrize("arguments", [[], ["dance"], ["illustrate", "--colour", "red"]])
 def test_a_command_line_that_is_not_understood_exits_with_2(arguments, capsys):
     with pytest.raises(SystemExit) as exit_:
         main(arguments)

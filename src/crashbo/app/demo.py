@@ -1,0 +1,169 @@
+"""The demonstration: Solo8 learns to jump, live in the terminal. May import every other layer.
+
+Gathers what `jump_plots`, `animation` and `jump_report` show; draws nothing itself.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+import crashbo
+from crashbo.optimizer.records import Trial
+from crashbo.problems.problem import Problem
+from crashbo.problems.solo8 import problem as solo8
+from crashbo.problems.solo8.jump import Flight, jump
+
+REPEATS = 10
+_BLAME = {"boards": "current", "fell": "fall"}  # the first word of a crash's reason names its cause
+_TRIES = 8  # settings that are repeated in search of one that always succeeds
+
+
+@dataclass(frozen=True)
+class Learnt:
+    """The trip current as learnt after a trial."""
+
+    value: float | None
+    interval: tuple[float, float] | None  # 90 %
+
+
+@dataclass(frozen=True)
+class Repeats:
+    """A setting, repeated."""
+
+    number: int  # of the trial it is from
+    params: dict[str, float]
+    heights: tuple[float, ...]
+    currents: tuple[float, ...]
+    crashes: int
+
+
+@dataclass(frozen=True)
+class Story:
+    """A whole study: its trials, what was learnt after each, and the repeats of its best settings."""
+
+    seed: int
+    trials: tuple[Trial, ...]
+    learnt: tuple[Learnt, ...]
+    repeats: tuple[Repeats, ...]  # best first; the last is the one that held, if any did
+    trip: float  # the truth, which the optimiser never saw
+    seconds: float
+
+    @property
+    def confirmed(self) -> Repeats | None:
+        """The best setting of which every repeat succeeded."""
+        return self.repeats[-1] if self.repeats and not self.repeats[-1].crashes else None
+
+    @property
+    def crashes(self) -> int:
+        """How many trials crashed."""
+        return sum(t.state == "crash" for t in self.trials)
+
+
+def play(trials: int, seed: int, say: Callable[[str], None]) -> Story:
+    """Run the study and tell it as it goes."""
+    since = time.monotonic()
+    problem = crashbo.problems.get("solo8-jump")
+    rng = np.random.default_rng([seed, 1])  # of the robot; the optimiser has its own
+    noise = _measured_noise(problem, rng)
+    say(f"Ten jumps at the start tell the noise: {1000 * noise['cost']:.1f} mm of height, {noise['current']:.1f} A.")
+    optimizer = crashbo.Optimizer(problem.space, problem.constraints, seed=seed, start=[solo8.START], noise=noise)
+    say(_HEAD)
+    learnt: list[Learnt] = []
+    for _ in range(trials):
+        told = _step(optimizer, problem, rng)
+        threshold = optimizer.thresholds["current"]
+        learnt.append(Learnt(threshold.value, threshold.interval))
+        say(_line(told, optimizer.best, learnt[-1]))
+    repeats = _repeat_best(optimizer.trials, problem, rng)
+    trip = problem.limits[0].threshold
+    story = Story(seed, tuple(optimizer.trials), tuple(learnt), repeats, trip, time.monotonic() - since)
+    say(summary(story))
+    return story
+
+
+def record(params: dict[str, float], seed: int) -> Flight:
+    """A jump at params on tape."""
+    return jump(solo8.gains(params), solo8.SETUP, rng=np.random.default_rng([seed, 2]), record=True)
+
+
+def summary(story: Story) -> str:
+    """What came of it, in a few lines."""
+    lines = ["", f"Trials    {len(story.trials) - story.crashes} jumps, {story.crashes} crashes"]
+    for again in story.repeats:
+        fate = f"{again.crashes} of {REPEATS} repeats crash" if again.crashes else "all repeats succeed"
+        lines.append(f"Trial {again.number:2d}  {_height(again)}: {fate}")
+    last = story.learnt[-1] if story.learnt else Learnt(None, None)
+    lines.append(f"Trip      {_threshold(last)}; the truth, which nobody told: {story.trip:.2f} A")
+    return "\n".join(lines)
+
+
+_HEAD = (
+    "trial   p_knee p_hip d_knee d_hip      height  current                  best      boards trip at (90 % interval)"
+)
+
+
+def _line(told: Trial, best: Trial | None, learnt: Learnt) -> str:
+    where = "  ".join(f"{value:5.2f}" for value in told.params.values())
+    if told.state == "success":
+        what = f"{-_cost(told):6.3f} m {told.measured['current']:6.1f} A"
+    else:
+        what = f"CRASH: {told.reason}"
+    top = f"{-_cost(best):.3f} m" if best is not None else "   -   "
+    return f"{told.number:5d}   {where}   {what:<33s} {top}   {_threshold(learnt)}"
+
+
+def _threshold(learnt: Learnt) -> str:
+    if learnt.value is None or learnt.interval is None:
+        return "not known yet"
+    low, high = learnt.interval
+    return f"{learnt.value:.1f} A ({low:.1f} to {high:.1f})"
+
+
+def _height(again: Repeats) -> str:
+    if not again.heights:
+        return "no height"
+    return f"{np.mean(again.heights):.3f} +- {np.std(again.heights):.3f} m, {np.mean(again.currents):.1f} A"
+
+
+def _measured_noise(problem: Problem, rng: np.random.Generator) -> dict[str, float]:
+    """Standard deviations of ten jumps at the start, as the paper measures them."""
+    outcomes = [problem.evaluate(solo8.START, rng) for _ in range(REPEATS)]
+    costs, currents = [o.cost for o in outcomes], [o.measured["current"] for o in outcomes]
+    return {"cost": float(np.std(costs, ddof=1)), "current": float(np.std(currents, ddof=1))}
+
+
+def _step(optimizer: crashbo.Optimizer, problem: Problem, rng: np.random.Generator) -> Trial:
+    trial = optimizer.ask()
+    try:
+        outcome = problem.evaluate(trial.params, rng)
+    except crashbo.Crash as crash:
+        # Whoever stands beside the robot sees which of the two it was.
+        return optimizer.tell(trial, crash=crash.reason, blame=_BLAME[crash.reason.split()[0].rstrip(":")])
+    return optimizer.tell(trial, cost=outcome.cost, measured=outcome.measured)
+
+
+def _repeat_best(trials: list[Trial], problem: Problem, rng: np.random.Generator) -> tuple[Repeats, ...]:
+    """Ten repeats of the best setting; while some crash, of the next best."""
+    done: list[Repeats] = []
+    successes = sorted((t for t in trials if t.state == "success"), key=_cost)
+    for trial in successes[:_TRIES]:
+        heights, currents, crashes = [], [], 0
+        for _ in range(REPEATS):
+            try:
+                outcome = problem.evaluate(trial.params, rng)
+            except crashbo.Crash:
+                crashes += 1
+            else:
+                heights.append(-outcome.cost)
+                currents.append(outcome.measured["current"])
+        done.append(Repeats(trial.number, trial.params, tuple(heights), tuple(currents), crashes))
+        if not crashes:
+            break
+    return tuple(done)
+
+
+def _cost(trial: Trial) -> float:
+    assert trial.cost is not None
+    return trial.cost

@@ -1,0 +1,45 @@
+"""What a demonstration leaves behind: films, figures and a page, in one folder. May import every other layer."""
+
+from pathlib import Path
+
+from crashbo.app import animation, demo, jump_plots, jump_report, plots, slices
+from crashbo.app.animation import Film
+from crashbo.app.demo import Story
+from crashbo.app.jump_report import Picture
+
+
+def save(story: Story, folder: Path) -> Path:
+    """Write everything; gives the page's path."""
+    films = _films(story, folder)
+    rendered = animation.save(films)
+    course, cut = folder / "course.png", folder / "slice.png"
+    plots.save(jump_plots.draw_course(story), course)
+    figures = [Picture(course, "The course of the study")]
+    if any(t.state == "success" for t in story.trials):
+        plots.save(jump_plots.draw_slice(slices.gather(story)), cut)
+        figures.append(Picture(cut, "What was learnt of height and current"))
+    shown = [Picture(film.path, film.title) for film in films]
+    page = folder / "report.html"
+    page.write_text(jump_report.page(story, shown, figures, rendered), encoding="utf-8")
+    return page
+
+
+def _films(story: Story, folder: Path) -> list[Film]:
+    """The first jump, the best, and one that crashed."""
+    first = story.trials[0]
+    films = [_film(folder / "first.gif", "First jump", first.params, story.seed)]
+    if story.repeats:
+        films.append(_film(folder / "best.gif", "Best jump", story.repeats[-1].params, story.seed))
+    # Noise may save a trial that crashed by a hair, so one is looked for that does so again.
+    for trial in story.trials:
+        if trial.state == "crash":
+            film = _film(folder / "crash.gif", f"Trial {trial.number}: a crash", trial.params, story.seed)
+            if film.crash:
+                return [*films, film]
+    return films
+
+
+def _film(path: Path, title: str, params: dict[str, float], seed: int) -> Film:
+    flight = demo.record(params, seed)
+    assert flight.tape is not None
+    return Film(path, title, flight.tape, flight.crash)

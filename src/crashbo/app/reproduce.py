@@ -1,0 +1,117 @@
+"""`crashbo reproduce`: run the paper's comparison and write down what came of it. May import every other layer."""
+
+import argparse
+import os
+import sys
+import time
+from pathlib import Path
+
+from crashbo.app import results
+from crashbo.app.results import Origin
+from crashbo.paper.campaign import Campaign, run_all
+from crashbo.paper.ledger import Ledger
+from crashbo.paper.methods import METHODS, PROBLEMS
+from crashbo.paper.runs import Run
+from crashbo.paper.summary import Summary, claims, summarise
+
+_REPEATS, _TRIALS = 20, 100
+_QUICK_REPEATS, _QUICK_TRIALS = 3, 40
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """The command's options."""
+    parser.add_argument("--quick", action="store_true", help=f"{_QUICK_REPEATS} repeats of {_QUICK_TRIALS} trials")
+    parser.add_argument("--methods", default=",".join(METHODS), metavar="A,B", help="default: %(default)s")
+    parser.add_argument("--problems", default=",".join(PROBLEMS), metavar="A,B", help="default: %(default)s")
+    parser.add_argument("--repeats", type=int, metavar="N", help=f"default: {_REPEATS}; the paper has 100")
+    parser.add_argument("--trials", type=int, metavar="N", help=f"default: {_TRIALS}, as in the paper")
+    parser.add_argument("--known-noise", action="store_true", help="tell all methods the noise, as the paper does")
+    parser.add_argument("--output", type=Path, default=Path("crashbo-reproduce"), metavar="DIR", help="%(default)s")
+    parser.add_argument("--workers", type=int, metavar="N", help="processes (default: one a core)")
+
+
+def campaign_of(options: argparse.Namespace) -> Campaign:
+    """What the options ask for."""
+    return Campaign(
+        methods=_listed(options.methods),
+        problems=_listed(options.problems),
+        repeats=options.repeats or (_QUICK_REPEATS if options.quick else _REPEATS),
+        trials=options.trials or (_QUICK_TRIALS if options.quick else _TRIALS),
+        known_noise=options.known_noise,
+    )
+
+
+def reproduce(options: argparse.Namespace) -> str:
+    """Run what is missing, write everything, and say it in short."""
+    from crashbo.app import plots, result_plots  # matplotlib is an extra; better missed now than after the runs
+
+    campaign = campaign_of(options)
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    with Ledger(options.output / "runs") as ledger, _Progress() as progress:
+        runs = run_all(campaign.specs(), ledger, workers=options.workers or cores, report=progress)
+    summary = summarise(campaign, runs)
+    plots.save(result_plots.draw_figure(summary), options.output / "figure.png")
+    plots.save(result_plots.draw_curves(summary), options.output / "curves.png")
+    origin = Origin(_command(options), cores)
+    results.write_csv(summary, options.output)
+    (options.output / "results.md").write_text(results.markdown(summary, origin), encoding="utf-8")
+    (options.output / "index.html").write_text(results.page(summary, origin, options.output), encoding="utf-8")
+    return _in_short(summary, options.output)
+
+
+def _in_short(summary: Summary, output: Path) -> str:
+    table = results.tables(summary)[0]
+    widths = [max(map(len, column)) for column in zip(table.head, *table.rows, strict=True)]
+    rows = [[cell.ljust(w) for cell, w in zip(r, widths, strict=True)] for r in (table.head, *table.rows)]
+    found = claims(summary)
+    holding = f"{sum(c.holds for c in found)} of {len(found)} of the paper's orderings hold"
+    holding += f", {sum(not c.holds and c.sure for c in found)} fail by more than chance"
+    return "\n".join(
+        [
+            "Safe trials in percent, mean (standard deviation):",
+            *("  ".join(row).rstrip() for row in rows),
+            f"{holding}; {output / 'index.html'} has it all.",
+        ]
+    )
+
+
+def _command(options: argparse.Namespace) -> str:
+    """The command that gives the same tables."""
+    campaign = campaign_of(options)
+    words = ["crashbo reproduce", f"--repeats {campaign.repeats}", f"--trials {campaign.trials}"]
+    if campaign.methods != tuple(METHODS):
+        words.append(f"--methods {','.join(campaign.methods)}")
+    if campaign.problems != PROBLEMS:
+        words.append(f"--problems {','.join(campaign.problems)}")
+    return " ".join([*words, *(["--known-noise"] if campaign.known_noise else [])])
+
+
+def _listed(names: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in names.split(",") if name.strip())
+
+
+class _Progress:
+    """On a terminal one line that is rewritten; elsewhere a line for every tenth of the way."""
+
+    def __init__(self) -> None:
+        self._since = time.monotonic()
+        self._tenth = 0
+        self._rewriting = sys.stderr.isatty()
+
+    def __call__(self, run: Run, done: int, total: int) -> None:
+        passed = time.monotonic() - self._since
+        left = passed / done * (total - done)
+        line = f"run {done}/{total} · {passed / 60:.1f} min, about {left / 60:.1f} to go · {run.spec}"
+        if self._rewriting:
+            sys.stderr.write(f"\r\x1b[K{line}")
+            sys.stderr.flush()
+        elif 10 * done // total > self._tenth:
+            self._tenth = 10 * done // total
+            print(line, file=sys.stderr, flush=True)
+
+    def __enter__(self) -> "_Progress":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._rewriting:
+            sys.stderr.write("\n")

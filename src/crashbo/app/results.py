@@ -1,0 +1,216 @@
+"""A campaign's outcome as tables: CSV, Markdown and one HTML page. May import every other layer.
+
+Gathers rows from a `Summary` and writes them; draws nothing itself.
+"""
+
+import base64
+import csv
+import html
+import math
+import platform
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import scipy
+
+from crashbo.paper.methods import METHODS
+from crashbo.paper.published import TABLE_1
+from crashbo.paper.summary import Cell, Summary, claims, std
+from crashbo.version import __version__
+
+FIGURES = {
+    "figure.png": "Learnt thresholds (above) and final regrets (below): the paper's figure.",
+    "curves.png": "Regret and crashes over trials.",
+}
+_NONE = "-"
+
+
+class Table(NamedTuple):
+    """A title, what to know about it, a head and rows, all text."""
+
+    title: str
+    note: str
+    head: list[str]
+    rows: list[list[str]]
+
+
+@dataclass(frozen=True)
+class Origin:
+    """How the figures came about."""
+
+    command: str
+    cores: int
+
+    def words(self) -> str:
+        """One line."""
+        versions = f"crashbo {__version__}, Python {platform.python_version()}, NumPy {np.__version__}"
+        return f"{versions}, SciPy {scipy.__version__}; {platform.system()} {platform.machine()}, {self.cores} cores"
+
+
+def tables(summary: Summary) -> list[Table]:
+    """Everything that is said in figures."""
+    return [_safe(summary), _regret(summary), _thresholds(summary), _orderings(summary), _times(summary)]
+
+
+def markdown(summary: Summary, origin: Origin) -> str:
+    """The outcome as Markdown."""
+    parts = ["# The paper's comparison", _protocol(summary), f"`{origin.command}`, with {origin.words()}."]
+    for table in tables(summary):
+        parts += [f"## {table.title}", table.note, _markdown_table(table)]
+    parts += [f"![{words}]({name})" for name, words in FIGURES.items()]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def page(summary: Summary, origin: Origin, folder: Path) -> str:
+    """The outcome as one HTML page that needs nothing beside itself; figures are taken from the folder."""
+    body = [f"<p>{html.escape(_protocol(summary))}</p>"]
+    for name, words in FIGURES.items():
+        data = base64.b64encode((folder / name).read_bytes()).decode("ascii")
+        image = f'<img alt="{html.escape(words)}" src="data:image/png;base64,{data}">'
+        body.append(f"<figure>{image}<figcaption>{html.escape(words)}</figcaption></figure>")
+    for table in tables(summary):
+        body += [f"<h2>{html.escape(table.title)}</h2>", f"<p>{html.escape(table.note)}</p>", _html_table(table)]
+    body.append(f"<footer><code>{html.escape(origin.command)}</code><br>{html.escape(origin.words())}</footer>")
+    return _PAGE.replace("BODY", "\n".join(body))
+
+
+def write_csv(summary: Summary, folder: Path) -> None:
+    """Table I, final figures of every run, and curves."""
+    table = _safe(summary)
+    _write_rows(folder / "table1.csv", [table.head, *table.rows])
+    head = ["method", "problem", "repeat", "safe_percent", "regret", "crashes", "reach", "seconds_a_trial"]
+    rows: list[list[object]] = [
+        [method, problem, i, cell.safe[i], cell.regret[i], int(cell.crashes[i, -1]), cell.reach[i], cell.seconds[i]]
+        for (method, problem), cell in summary.cells.items()
+        for i in range(len(cell.safe))
+    ]
+    _write_rows(folder / "runs.csv", [head, *rows])
+    head = ["method", "problem", "trial", "regret_mean", "regret_median", "crashes_mean"]
+    rows = [
+        [method, problem, trial + 1, *figures]
+        for (method, problem), cell in summary.cells.items()
+        for trial, figures in enumerate(zip(*curves(cell), strict=True))
+    ]
+    _write_rows(folder / "curves.csv", [head, *rows])
+
+
+def curves(cell: Cell) -> tuple[Sequence[float], Sequence[float], Sequence[float]]:
+    """Mean and median regret, and mean crashes, after each trial; regret is not defined before every run succeeded."""
+    return tuple(cell.regrets.mean(axis=0)), tuple(np.median(cell.regrets, axis=0)), tuple(cell.crashes.mean(axis=0))
+
+
+def _protocol(summary: Summary) -> str:
+    c = summary.campaign
+    noise = "told the noise, as the paper's are" if c.known_noise else "not told the noise"
+    return (
+        f"{c.repeats} repeats of {c.trials} trials, each from a random safe start that all methods share; methods are "
+        f"{noise}. The paper has 100 repeats of 100 trials."
+    )
+
+
+def _safe(summary: Summary) -> Table:
+    rows = []
+    for method in summary.campaign.methods:
+        row = [METHODS[method].label]
+        for problem in summary.campaign.problems:
+            cell, theirs = summary.cells.get((method, problem)), TABLE_1.get(method, {}).get(problem)
+            row.append(_NONE if cell is None else f"{cell.safe.mean():.2f} ({_number(std(cell.safe), '.2f')})")
+            row.append(_NONE if theirs is None else f"{theirs.mean:.2f} ({theirs.std:.2f})")
+        rows.append(row)
+    head = ["Method", *(f"{problem}{whose}" for problem in summary.campaign.problems for whose in ("", ", paper"))]
+    refused = {f"{METHODS[m].label} on {p}: {reason}" for (m, p), reason in summary.refusals.items()}
+    note = "Safe trials in percent, mean and standard deviation over repeats: the paper's table I, ours beside theirs. "
+    return Table("Safe trials", note + " ".join(sorted(refused)), head, rows)
+
+
+def _regret(summary: Summary) -> Table:
+    def words(cell: Cell) -> str:
+        return f"{cell.regret.mean():.3g} ({_number(std(cell.regret), '.2g')}), {np.median(cell.regret):.3g}"
+
+    note = (
+        "Noise-free cost at the best observed trial less the unconstrained minimum: mean (standard deviation), median."
+    )
+    return _grid(summary, "Final regret", note, words)
+
+
+def _thresholds(summary: Summary) -> Table:
+    def words(cell: Cell) -> str:
+        errors = cell.threshold_errors
+        return f"{errors.mean():.3g} ({_number(std(errors), '.2g')})" if len(errors) else _NONE
+
+    learners = [m for m in summary.campaign.methods if METHODS[m].learns]
+    return _grid(summary, "Learnt thresholds", "Learnt less true: mean and standard deviation.", words, learners)
+
+
+def _times(summary: Summary) -> Table:
+    note = "Milliseconds a trial, mean over runs, as measured on a machine that may have been busy."
+    return _grid(summary, "Time", note, lambda cell: f"{1e3 * cell.seconds.mean():.0f}")
+
+
+def _orderings(summary: Summary) -> Table:
+    rows = []
+    for claim in claims(summary):
+        verdict = ("yes" if claim.holds else "no") + ("" if claim.sure else ", but within the error")
+        rows.append([claim.words, verdict, claim.figures])
+    note = (
+        "Safe shares in percent, regrets, mean distances from the start as shares of the cube's diagonal; differences "
+    )
+    note += "are paired by repeat, with their standard error, and count as more than chance beyond twice that."
+    return Table("The paper's orderings", note, ["Ordering", "Holds", "Measured"], rows)
+
+
+def _grid(
+    summary: Summary, title: str, note: str, words: Callable[[Cell], str], methods: Iterable[str] | None = None
+) -> Table:
+    """One row a method, one column a problem."""
+    rows = [
+        [
+            METHODS[m].label,
+            *(words(cell) if (cell := summary.cells.get((m, p))) else _NONE for p in summary.campaign.problems),
+        ]
+        for m in (summary.campaign.methods if methods is None else methods)
+    ]
+    return Table(title, note, ["Method", *summary.campaign.problems], rows)
+
+
+def _number(value: float, form: str) -> str:
+    return _NONE if math.isnan(value) else format(value, form)
+
+
+def _markdown_table(table: Table) -> str:
+    lines = [table.head, ["---"] * len(table.head), *table.rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _html_table(table: Table) -> str:
+    def row(cells: list[str], tag: str) -> str:
+        return "<tr>" + "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in cells) + "</tr>"
+
+    rows = [row(table.head, "th"), *(row(cells, "td") for cells in table.rows)]
+    return f"<div class=wide><table>{''.join(rows)}</table></div>"
+
+
+def _write_rows(path: Path, rows: Iterable[Sequence[object]]) -> None:
+    with open(path, "w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows(rows)
+
+
+_PAGE = """<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>crashbo: the paper's comparison</title>
+<style>
+body { font: 16px/1.5 system-ui, sans-serif; color: #1a1a1a; max-width: 62rem; margin: 2rem auto; padding: 0 1rem; }
+h1 { font-size: 1.6rem; } h2 { font-size: 1.2rem; margin-top: 2rem; }
+img { max-width: 100%; } figure { margin: 1.5rem 0; } figcaption, footer { color: #595959; font-size: .875rem; }
+.wide { overflow-x: auto; } table { border-collapse: collapse; font-size: .875rem; font-variant-numeric: tabular-nums; }
+th, td { text-align: left; padding: .3rem .8rem .3rem 0; border-bottom: 1px solid #e6e6e6; white-space: nowrap; }
+</style>
+<h1>The paper's comparison</h1>
+BODY
+</html>
+"""

@@ -1,0 +1,108 @@
+"""Hybrid data: measurements and labels of trials, for one latent function or several (eq. 4).
+
+May import numerics only.
+
+A reading that was cut off says only that g lay at it or above: P = Phi((g - reading) / noise), a step like a label's
+with a level of its own. It gets a row of its own below the trials, at the same x: EP needs to know nothing of it.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crashbo.models.steps import others_of
+
+Array = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class HybridData:
+    """Measurements and labels in n rows, for G latent functions. The first rows are the trials."""
+
+    X: Array
+    Y: Array  # (G, n), NaN where there is no measurement
+    sign: Array  # (G, n), of steps.Steps
+    joint: Bools  # (n,), of steps.Steps
+    lower: Array | None = None  # (G, n), readings that were cut off, in rows of their own; NaN elsewhere
+    origin: NDArray[np.intp] | None = None  # (n,), the trial that a row belongs to, where there are other rows
+    others: Array | None = None  # (2, n), of steps.Steps
+
+    @staticmethod
+    def of(X: Array, Y: Array, sign: Array, joint: Bools, censored: Bools, *, whole: bool = False) -> "HybridData":
+        """Data in which the `censored` ones, (G, n), of the measurements Y are but lower bounds.
+
+        With `whole` they are left out of a function that has no whole measurement: nothing gives them a scale.
+        """
+        if whole:
+            scaleless = ~np.any(~censored & ~np.isnan(Y), axis=1, keepdims=True)
+            Y = np.where(censored & scaleless, np.nan, Y)
+        j, i = np.nonzero(censored & ~np.isnan(Y))
+        if not len(j):
+            return HybridData(X, Y, sign, joint)
+        (G, n), m = Y.shape, len(j)
+        lower, more_sign = np.full((G, n + m), np.nan), np.zeros((G, m))
+        lower[j, n + np.arange(m)] = Y[j, i]
+        more_sign[j, np.arange(m)] = -1.0
+        return HybridData(
+            np.vstack([X, X[i]]),
+            np.pad(np.where(censored, np.nan, Y), ((0, 0), (0, m)), constant_values=np.nan),
+            np.hstack([sign, more_sign]),
+            np.append(joint, np.zeros(m, dtype=bool)),
+            lower,
+            np.append(np.arange(n), i),
+        )
+
+    @cached_property
+    def measured(self) -> Bools:
+        """Where there is a measurement, (G, n)."""
+        return ~np.isnan(self.Y)
+
+    @cached_property
+    def filled(self) -> Array:
+        """Measurements with zeros where there is none, (G, n)."""
+        return np.nan_to_num(self.Y)
+
+    @cached_property
+    def bounded(self) -> Bools:
+        """Which rows are no trials but readings that were cut off, (n,)."""
+        return np.zeros(len(self.X), dtype=bool) if self.lower is None else np.any(~np.isnan(self.lower), axis=0)
+
+    @property
+    def trials(self) -> int:
+        """How many trials there are."""
+        return int(np.sum(~self.bounded))
+
+    @property
+    def kind(self) -> tuple[bool, ...]:
+        """Which latent functions have any measurement."""
+        return tuple(bool(row.any()) for row in self.measured)
+
+    def per_row(self, value: float | Array) -> float | Array:
+        """What was given for all trials at once, or one a trial, row by row."""
+        return value if self.origin is None or np.ndim(value) == 0 else np.asarray(value)[self.origin]
+
+    def alone(self, j: int, z: Array) -> "HybridData":
+        """What is said of latent function j while the others stand still; z, (G, n), of steps.Steps at the cavities."""
+        own = slice(j, j + 1)
+        lower = None if self.lower is None else self.lower[own]
+        others = others_of(z, j) if self.joint.any() else None
+        return HybridData(self.X, self.Y[own], self.sign[own], self.joint, lower, self.origin, others)
+
+    def with_crashes(self, X: Array) -> "HybridData":
+        """The same with more trials at X that crashed, nobody knows from what."""
+        m, single = len(X), len(self.Y) == 1
+
+        def more(rows: Array, value: float) -> Array:
+            return np.pad(rows, ((0, 0), (0, m)), constant_values=value)
+
+        return HybridData(
+            np.vstack([self.X, X]),
+            more(self.Y, np.nan),
+            more(self.sign, -1.0 if single else 0.0),
+            np.append(self.joint, np.full(m, not single)),
+            None if self.lower is None else more(self.lower, np.nan),
+            None if self.origin is None else np.append(self.origin, self.origin.max() + 1 + np.arange(m)),
+        )

@@ -1,0 +1,78 @@
+"""The methods of the paper's comparison, and a few more, with the settings that they get on each problem.
+
+May import the public API and `problems`.
+"""
+
+from dataclasses import dataclass
+
+import crashbo
+from crashbo import strategies
+from crashbo.problems import Problem
+from crashbo.strategies import Strategy
+
+# The authors' high costs, on our scales of the costs.
+_HIGH_COSTS = {"michalewicz10d": 10.0, "hartmann6d": 0.1, "eggcrate2d": 98.0, "eggcrate2d-corner": 98.0}
+_SAFEOPT_SCALE = 2.0  # the authors' prior standard deviation of g, which lies between -1 and 1
+
+
+@dataclass(frozen=True)
+class Method:
+    """One way to choose trials, as it is compared.
+
+    Attributes:
+        name: on the command line.
+        label: in tables and figures.
+        strategy: as Optimizer takes it.
+        risk: as Optimizer takes it.
+        informed: whether it gets the problem's privileged view.
+        learns: whether its learnt thresholds are reported.
+    """
+
+    name: str
+    label: str
+    strategy: str
+    risk: str | None = None
+    informed: bool = False
+    learns: bool = False
+
+    def view(self, problem: Problem) -> Problem:
+        """The problem as this method may see it."""
+        return problem.informed() if self.informed else problem
+
+    def strategy_on(self, problem: Problem) -> str | Strategy:
+        """The strategy with the authors' settings, where they gave any for the problem."""
+        if self.strategy == "ei-hc":
+            return strategies.HighCost(_HIGH_COSTS.get(problem.name))
+        if self.strategy == "safeopt" and problem.name in _HIGH_COSTS:
+            return strategies.SafeOpt(scale=_SAFEOPT_SCALE)
+        return self.strategy
+
+    def refusal(self, problem: Problem) -> str | None:
+        """Why the method cannot run on the problem, in its own words; None if it can."""
+        view = self.view(problem)
+        try:
+            crashbo.Optimizer(view.space, view.constraints, strategy=self.strategy_on(view), risk=self.risk)
+        except ValueError as reason:
+            return str(reason)
+        return None
+
+
+METHODS: dict[str, Method] = {
+    method.name: method
+    for method in (
+        Method("eicc", "EIC², our risk", "eicc", learns=True),
+        Method("eicc-paper", "EIC², paper's rule", "eicc", risk="paper", learns=True),
+        Method("ei-mc", "MC + EI", "ei-mc"),
+        Method("ei-hc", "HC + EI", "ei-hc"),
+        Method("ei-ac", "AC + EI", "ei-ac"),
+        Method("pibu", "PIBU", "pibu"),
+        Method("eic", "EIC (informed)", "eic", informed=True),
+        Method("safeopt", "SafeOpt (informed)", "safeopt", informed=True),
+        Method("eic-classifier", "EI x classifier", "eic-classifier"),
+        Method("floor-padding", "Floor padding", "floor-padding"),
+        Method("random", "Random", "random"),
+        Method("sobol", "Sobol", "sobol"),
+    )
+}
+
+PROBLEMS = ("michalewicz10d", "hartmann6d", "eggcrate2d")  # in the paper's order

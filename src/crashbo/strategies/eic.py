@@ -1,0 +1,34 @@
+"""EIC: expected improvement with constraints, the paper's privileged baseline (Gelbart et al., 2014; eq. 2).
+
+May import search and below.
+
+Constraints are plain GPs with known thresholds, and are measured in crashes, too. Otherwise it is EIC^2 by the paper's
+rule.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from crashbo.search.risk import Paper
+from crashbo.search.space import Space
+from crashbo.search.surrogates import Threshold
+from crashbo.strategies import eicc, informed
+from crashbo.strategies.base import Proposal, Task
+
+
+@dataclass(frozen=True)
+class Eic:
+    """EI x P(safe) with everything known but the functions themselves."""
+
+    def check(self, space: Space, thresholds: tuple[Threshold, ...]) -> None:
+        """Refuse unknown thresholds."""
+        informed.check_thresholds("eic", thresholds)
+
+    def __call__(self, task: Task, rng: np.random.Generator) -> Proposal:
+        """The point that maximises EI x P(safe)."""
+        informed.check_measurements("eic", task.seen)
+        models = replace(
+            task.surrogates, crash=informed.regressions(task.seen), threshold_std=np.zeros(len(task.seen.thresholds))
+        )
+        return eicc.propose(replace(task, risk=Paper(), fitted=models), rng)
