@@ -23,9 +23,10 @@ def open_storage(store: str, *, create: bool = False) -> BaseStorage:
         store = f"sqlite:///{Path(store).absolute()}"
     try:
         if store.startswith("sqlite:"):
-            return optuna.storages.get_storage(
-                RDBStorage(store, engine_kwargs={"connect_args": {"timeout": _PATIENCE}})
-            )
+            storage = RDBStorage(store, engine_kwargs={"connect_args": {"timeout": _PATIENCE}})
+            with storage.engine.connect() as connection:  # so that those who read do not hold up those who write
+                connection.exec_driver_sql("PRAGMA journal_mode=WAL")
+            return optuna.storages.get_storage(storage)
         return optuna.storages.get_storage(store)
     except Exception as error:  # whatever the database's driver raises
         words = str(error).strip() or type(error).__name__
