@@ -142,6 +142,8 @@ DOORS = {
     "optuna": {f"integrations/optuna/{path.name}" for path in (PACKAGE / "integrations" / "optuna").glob("*.py")},
     "optuna_dashboard": {"integrations/optuna/dashboard.py"},
     "plotly": {"integrations/optuna/dashboard.py"},
+    "fastapi": {"app/server/api.py"},
+    "uvicorn": {"app/server/serve.py"},
     "torch": {"integrations/botorch.py"},
     "botorch": {"integrations/botorch.py"},
     "gpytorch": {"integrations/botorch.py"},

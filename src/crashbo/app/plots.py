@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from matplotlib.axes import Axes as Axes
+from matplotlib.axes import Axes as Axes  # others draw by way of this file
 from matplotlib.figure import Figure as Figure
 from numpy.typing import NDArray
 

@@ -48,6 +48,18 @@ class Recommendation:
     p_safe: float
 
 
+@dataclass(frozen=True)
+class Prediction:
+    """What the models expect of m points, in the user's units: means and standard deviations of the latent functions.
+
+    Costs far above the rest are drawn in, as the cost's model sees them.
+    """
+
+    cost: tuple[Array, Array] | None  # None before a success
+    measured: dict[str, tuple[Array, Array]]  # by constraint
+    p_safe: Array
+
+
 class Queued(NamedTuple):
     """A setting that will be asked before the search is."""
 
@@ -270,6 +282,24 @@ class Optimizer:
         if models is None:
             return np.full(len(params), np.nan)
         return np.asarray(np.exp(models.log_gamma(X)))
+
+    def predict(self, params: Sequence[Params]) -> Prediction | None:
+        """Cost, constraints and P(safe) at params; None before any trial was told."""
+        models = self._surrogates()
+        if models is None:
+            return None
+        points = [self.space.encode(self.space.check(p)) for p in params]
+        X = np.array(points).reshape(len(params), self.space.dimension)
+        cost = None
+        if models.cost is not None:
+            mean, var = models.cost.predict(0, X)
+            cost = self._sign * mean, np.sqrt(var)
+        measured = {}
+        for j, c in enumerate(self.constraints):
+            if isinstance(c, Constraint):
+                mean, var = models.crash.predict(j, X)
+                measured[c.name] = c.sign * mean, np.sqrt(var)
+        return Prediction(cost, measured, np.exp(models.log_gamma(X)))
 
     @overload
     def p_violated(self, params: Params) -> dict[str, float]: ...

@@ -157,7 +157,7 @@ class CrashSampler(BaseSampler):
             scene = Scene.of(reading, axes, settings, study.direction, without=trial.number)
             lot = Lot(seed, trial.number, turn)
             key = (id(study._storage), study.study_name, tuple(axes.names), tuple(c.name for c in scene.constraints))
-            proposal, memory = scene.ask(fixed, lot, self._memories.get(key))
+            proposal, memory = self._think(scene, fixed, lot, self._memories.get(key))
             self._memories[key] = memory
             self._publish(study, trial, proposal)
             if not self._contested(study, trial, scene, proposal):
@@ -166,6 +166,10 @@ class CrashSampler(BaseSampler):
         else:  # whatever it is, the others shall see it
             self._publish(study, trial, proposal)
         return proposal.params
+
+    def _think(self, scene: Scene, fixed: Mapping[str, Any], lot: Lot, memory: Any) -> tuple[Proposal, Any]:
+        """All that takes time. A server has it done in another process."""
+        return scene.ask(fixed, lot, memory)
 
     def _contested(self, study: Study, trial: FrozenTrial, scene: Scene, proposal: Proposal) -> bool:
         """Whether to choose anew because of another trial that was placed here meanwhile. The younger gives way."""

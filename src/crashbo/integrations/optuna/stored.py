@@ -6,7 +6,7 @@ May import optimizer and below, and Optuna. The package's docstring says what is
 import math
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
 from typing import Any
@@ -156,6 +156,13 @@ class Reading:
         return list(found.values())
 
 
+def single(trial: FrozenTrial, attrs: Mapping[str, Any], settings: Settings) -> Trial:
+    """One trial's record, from itself and its study's attributes."""
+    said = attrs.get(f"{CORRECTED}{trial.number}")
+    found = _reader(settings)(trial)
+    return found if said is None else _corrected(found, said)
+
+
 def pending(study: Study, settings: Settings) -> list[Trial]:
     """The trials under way, read without the others."""
     under_way = study.get_trials(deepcopy=False, states=(TrialState.RUNNING, TrialState.WAITING))
@@ -269,14 +276,15 @@ def _expired(trial: FrozenTrial, lease: float | None, now: float) -> bool:
 
 
 def _corrected(trial: Trial, said: Mapping[str, Any]) -> Trial:
-    return Trial(
-        **{
-            **vars(trial),
-            **said,
-            "blame": tuple(said["blame"]),
-            "censored": tuple(said["censored"]),
-            "measured": said["measured"] or trial.measured,
-        }
+    """The trial as corrected: what the correction leaves out was not so, as with `Optimizer.tell(replace=True)`."""
+    return replace(
+        trial,
+        state=said["state"],
+        cost=said["cost"],
+        reason=said["reason"],
+        blame=tuple(said["blame"]),
+        measured=dict(said["measured"]),
+        censored=tuple(said["censored"]),
     )
 
 

@@ -1,0 +1,258 @@
+"""A study as a person writes it down: in TOML, or in flags.
+
+May import every other layer.
+"""
+
+import json
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from crashbo.optimizer.records import AnyConstraint, Constraint, Unmeasured, constraints_of, is_number
+from crashbo.search.risk import Budget, MinSafe, Risk, risk_of
+from crashbo.search.space import Choice, Float, Int, Parameter, Space
+
+Verdict = Literal["crash", "void"]
+RESERVED = ("number", "state", "cost", "reason", "blame", "p_safe", "origin", "request")
+LONGEST_NAME = 80
+LARGEST = 1e30  # of any number that is told: squares of it stay finite
+
+
+@dataclass(frozen=True)
+class RunRules:
+    """What a command's end means, where it delivers no result of its own."""
+
+    timeout: float | None = None  # seconds
+    on_timeout: Verdict = "void"
+    on_exit: Verdict = "void"  # an exit code other than 0
+    exits: Mapping[str, Verdict] = field(default_factory=dict)  # single exit codes that mean something else
+    on_kill: Verdict = "void"  # ended by a signal
+    on_rubbish: Verdict = "void"  # exit code 0, but no result that can be read
+
+    def __post_init__(self) -> None:
+        if self.timeout is not None and not (is_number(self.timeout) and self.timeout > 0):
+            raise ValueError(
+                f"run.timeout must be a positive number of seconds; got {self.timeout!r}. Or leave it out."
+            )
+        said = {name: getattr(self, name) for name in ("on_timeout", "on_exit", "on_kill", "on_rubbish")}
+        if not isinstance(self.exits, Mapping):
+            raise ValueError(f"run.exits must map exit codes to 'crash' or 'void'; got {self.exits!r}. Mend it.")
+        for name, verdict in {**said, **{f"exits.{code}": v for code, v in self.exits.items()}}.items():
+            if verdict not in get_args(Verdict):
+                raise ValueError(f"run.{name} must be 'crash' or 'void'; got {verdict!r}. Choose one.")
+        for code in self.exits:
+            if not str(code).isdecimal() or not 0 < int(code) < 256:
+                raise ValueError(f"run.exits must name exit codes from 1 to 255; got {code!r}. Mend it.")
+
+    def of_exit(self, code: int) -> Verdict:
+        """What an exit code other than 0 means."""
+        return self.exits.get(str(code), self.on_exit)
+
+
+@dataclass(frozen=True)
+class Labels:
+    """What quantities are called and measured in, for people."""
+
+    cost: str = "cost"
+    units: Mapping[str, str] = field(default_factory=dict)  # by parameter or constraint, and "cost"
+
+
+@dataclass(frozen=True)
+class Definition:
+    """All that defines a study."""
+
+    name: str
+    space: Space
+    constraints: tuple[AnyConstraint, ...]
+    direction: Literal["minimize", "maximize"] = "minimize"
+    risk: Risk | None = None
+    noise: float | Mapping[str, float] | None = None
+    strategy: str | None = None
+    lease: float | None = None  # seconds after which a trial that was handed out is given up
+    start: tuple[Mapping[str, Any], ...] = ()
+    labels: Labels = Labels()
+    run: RunRules = RunRules()
+
+    @staticmethod
+    def from_toml(path: Path, **more: Any) -> "Definition":
+        """The study of a TOML file; `more` is what flags say beside it."""
+        try:
+            said = tomllib.loads(path.read_text(encoding="utf-8"))
+        except OSError as error:
+            raise ValueError(f"file must be readable; got {str(path)!r} ({error.strerror}). Check it.") from None
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise ValueError(f"file must be TOML; got {str(path)!r} ({error}). Mend it.") from None
+        return Definition.of({"name": path.stem, **said, **more})
+
+    @staticmethod
+    def of(said: Mapping[str, Any]) -> "Definition":
+        """The study of plain values, checked."""
+        known = {"name", "parameters", "constraints", "cost", "direction", "risk", "noise", "strategy", "lease"}
+        known |= {"start", "run"}
+        _only(said, known, "study")
+        parameters, constraints = _tables(said)
+        cost = said.get("cost", {})
+        _only(cost, {"label", "unit"}, "cost")
+        units = {
+            name: table["unit"]
+            for name, table in {**parameters, **constraints, "cost": cost}.items()
+            if "unit" in table
+        }
+        for name, text in {**units, "cost.label": cost.get("label", "cost")}.items():
+            check_text(text, f"unit or label of {name}")
+        space = Space({name: _parameter(name, table) for name, table in parameters.items()})
+        definition = Definition(
+            name=checked_name(said.get("name"), "name"),
+            space=space,
+            constraints=constraints_of([_constraint(name, table) for name, table in constraints.items()]),
+            direction=said.get("direction", "minimize"),
+            risk=_risk(said.get("risk")),
+            noise=said.get("noise"),
+            strategy=said.get("strategy"),
+            lease=said.get("lease"),
+            start=tuple(space.check(params) for params in said.get("start", ())),
+            labels=Labels(cost.get("label", "cost"), units),
+            run=_run_rules(said.get("run", {})),
+        )
+        definition.optimizer()  # checks the rest: direction, noise, strategy
+        return definition
+
+    def optimizer(self) -> Any:
+        """An Optimizer of this study without trials."""
+        from crashbo.optimizer.optimizer import Optimizer
+
+        return Optimizer(
+            self.space,
+            self.constraints,
+            strategy=self.strategy or "eicc",
+            risk=self.risk,
+            noise=self.noise,
+            direction=self.direction,
+        )
+
+    def extras(self) -> str:
+        """What Optuna's storage has no other place for, as text."""
+        return json.dumps({"labels": asdict(self.labels), "run": asdict(self.run)})
+
+    @property
+    def measured(self) -> list[Constraint]:
+        """The constraints that are measured."""
+        return [c for c in self.constraints if isinstance(c, Constraint)]
+
+
+def extras_in(text: str | None) -> tuple[Labels, RunRules]:
+    """What `extras` wrote."""
+    saved = json.loads(text) if text else {}
+    return Labels(**saved.get("labels", {})), RunRules(**saved.get("run", {}))
+
+
+def checked_name(name: Any, what: str) -> str:
+    """A name that can be shown, stored and typed."""
+    if not isinstance(name, str) or not name.strip() or len(name) > LONGEST_NAME:
+        raise ValueError(f"{what} must be a text of 1 to {LONGEST_NAME} characters; got {name!r}. Choose another.")
+    check_text(name, what)
+    return name
+
+
+def check_text(text: Any, what: str, longest: int = 500) -> None:
+    """Refuse what is no text, is too long, or cannot be stored or shown."""
+    if not isinstance(text, str):
+        raise ValueError(f"{what} must be text; got {text!r}. Write words.")
+    if len(text) > longest:
+        raise ValueError(f"{what} must have at most {longest} characters; got {len(text)}. Shorten it.")
+    if any((ord(c) < 32 and c not in "\t\n") or ord(c) == 127 or 0xD800 <= ord(c) < 0xE000 for c in text):
+        raise ValueError(f"{what} must be printable text; it has control characters. Remove them.")
+
+
+def _tables(said: Mapping[str, Any]) -> tuple[dict[str, dict[str, Any]], dict[str, dict[str, Any]]]:
+    """Parameters and constraints, each written out as a table, their names checked."""
+    parameters, constraints = said.get("parameters"), said.get("constraints", {})
+    if not isinstance(parameters, Mapping) or not parameters:
+        raise ValueError(
+            f"parameters must name at least one; got {parameters!r}. Write knee = [0.0, 1.0], for example."
+        )
+    if isinstance(constraints, Sequence) and not isinstance(constraints, str):
+        constraints = {name: {} for name in constraints}
+    if not isinstance(constraints, Mapping):
+        raise ValueError(
+            f"constraints must be names or tables; got {constraints!r}. Write current = {{}}, for example."
+        )
+    for name in [*parameters, *constraints]:
+        checked_name(name, "parameter or constraint")
+        if name in RESERVED:
+            raise ValueError(
+                f"parameter or constraint must not be called {name!r}: trials have that already. Rename it."
+            )
+    for name in constraints:
+        if name in parameters:
+            raise ValueError(f"constraint must not be called as a parameter; got {name!r}. Rename one.")
+    return {n: _parameter_table(n, t) for n, t in parameters.items()}, {n: _table(n, t) for n, t in constraints.items()}
+
+
+def _parameter_table(name: str, said: Any) -> dict[str, Any]:
+    if isinstance(said, Sequence) and not isinstance(said, str):
+        numbers = len(said) == 2 and all(map(is_number, said))
+        return {"low": said[0], "high": said[1]} if numbers else {"options": list(said)}
+    return _table(name, said)
+
+
+def _table(name: str, said: Any) -> dict[str, Any]:
+    if not isinstance(said, Mapping):
+        raise ValueError(f"{name} must be a table; got {said!r}. Write {name} = {{}}, for example.")
+    return dict(said)
+
+
+def _parameter(name: str, table: Mapping[str, Any]) -> Parameter:
+    if "options" in table:
+        _only(table, {"options", "unit"}, name)
+        return Choice(table["options"])
+    _only(table, {"low", "high", "log", "int", "unit"}, name)
+    low, high = table.get("low"), table.get("high")
+    for end in (low, high):
+        if not is_number(end) or abs(end) > LARGEST:  # type: ignore[arg-type]
+            raise ValueError(f"{name} must have low and high, finite numbers; got {low!r} and {high!r}. Give both.")
+    kind = Int if table.get("int", False) else Float
+    return kind(low, high, log=bool(table.get("log", False)))  # type: ignore[arg-type]
+
+
+def _constraint(name: str, table: Mapping[str, Any]) -> AnyConstraint:
+    if table.get("measured", True) is False:
+        _only(table, {"measured"}, name)
+        return Unmeasured(name)
+    _only(table, {"measured", "threshold", "side", "noise", "unit"}, name)
+    threshold = table.get("threshold")
+    return Constraint(
+        name,
+        tuple(threshold) if isinstance(threshold, list) else threshold,
+        side=table.get("side", "above"),
+        noise=table.get("noise"),
+    )
+
+
+def _risk(said: Any) -> Risk | None:
+    if said is None or isinstance(said, str):
+        return None if said is None else risk_of(said)
+    if isinstance(said, Mapping):
+        if set(said) == {"min_safe"}:
+            return MinSafe(said["min_safe"])
+        if "crashes" in said and set(said) <= {"crashes", "trials"}:
+            return Budget(said["crashes"], said.get("trials"))
+    raise ValueError(
+        f"risk must be 'paper', {{min_safe = 0.9}} or {{crashes = 5, trials = 50}}; got {said!r}. "
+        "Leave it out for our default."
+    )
+
+
+def _run_rules(said: Mapping[str, Any]) -> RunRules:
+    _only(said, {"timeout", "on_timeout", "on_exit", "exits", "on_kill", "on_rubbish"}, "run")
+    return RunRules(**said)
+
+
+def _only(said: Any, known: set[str], what: str) -> None:
+    if not isinstance(said, Mapping):
+        raise ValueError(f"{what} must be a table; got {said!r}. Mend it.")
+    unknown = sorted(set(said) - known)
+    if unknown:
+        raise ValueError(f"{what} must have only {', '.join(sorted(known))}; got {unknown[0]!r}. Mend the name.")

@@ -1,0 +1,200 @@
+"""What the models make of a study, gathered for pages, reports and terminals. Draws nothing.
+
+May import every other layer.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crashbo.integrations.optuna.insight import Insight
+from crashbo.optimizer.optimizer import Optimizer, Prediction
+from crashbo.optimizer.records import Trial
+from crashbo.search.space import Choice, Float, Int, Parameter
+
+Array = NDArray[np.float64]
+
+_GRID = 41  # points along an axis of a slice
+_PAIRS = 512  # points from which a parameter's influence is estimated
+HISTORY = 40  # points of the thresholds' history, at most
+_DELTA = 0.1
+
+
+@dataclass(frozen=True)
+class Level:
+    """A crash threshold, after so many told trials."""
+
+    told: int
+    number: int  # of the last of them
+    value: float | None
+    interval: tuple[float, float] | None  # 90 %
+    learned: bool
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """What the models expect of one point; ends are those of 90 % intervals."""
+
+    cost: tuple[float, float, float] | None  # mean, low, high
+    measured: dict[str, tuple[float, float, float]]
+    p_safe: float
+
+
+@dataclass(frozen=True)
+class Slice:
+    """Cost and P(safe) over one or two parameters, the others held."""
+
+    axes: tuple[str, ...]
+    grid: tuple[tuple[Any, ...], ...]  # values along each axis
+    at: dict[str, Any]
+    cost: Array | None  # expected; its shape is that of the grid, the last axis first
+    cost_std: Array | None
+    p_safe: Array
+
+
+class Look:
+    """A study as its models see it, with what is under way left aside."""
+
+    def __init__(self, insight: Insight) -> None:
+        told = tuple(t for t in insight.scene.trials if t.state in ("success", "crash"))
+        self.insight = replace(insight, scene=replace(insight.scene, trials=told))
+
+    @cached_property
+    def optimizer(self) -> Optimizer:
+        """The models, fitted when first needed."""
+        return self.insight.scene.optimizer()
+
+    @property
+    def told(self) -> tuple[Trial, ...]:
+        """The trials that the models learn from."""
+        return self.insight.scene.trials
+
+    @property
+    def parameters(self) -> Mapping[str, Parameter]:
+        """The parameters that the models see."""
+        return self.insight.scene.axes.space.parameters
+
+    def levels(self) -> dict[str, Level]:
+        """The thresholds."""
+        number = self.told[-1].number if self.told else -1
+        return {
+            name: Level(len(self.told), number, c.value, c.interval, c.learned)
+            for name, c in self.optimizer.thresholds.items()
+        }
+
+    def before(self, count: int) -> "Look":
+        """The study when only so many trials had been told."""
+        scene = replace(self.insight.scene, trials=self.told[:count])
+        return Look(replace(self.insight, scene=scene))
+
+    def expect(self, params: Sequence[Mapping[str, Any]]) -> list[Expectation]:
+        """What to expect of points, given as Optuna's params."""
+        inward = [self.insight.scene.axes.inward(p) for p in params]
+        found = self.optimizer.predict(inward) if params else None
+        return [] if found is None else [_expectation(found, i) for i in range(len(params))]
+
+    def recommended(self) -> dict[str, Any] | None:
+        """The point of least expected cost with P(safe) of 0.9 or more; None before a success."""
+        found = self.optimizer.recommend(_DELTA) if self.told else None
+        if found is None:
+            return None
+        params = {**self.insight.fixed, **self.insight.scene.axes.outward(found.params)}
+        return {"params": params, "cost": self.expect([params])[0].cost, "p_safe": found.p_safe}
+
+    def blame(self) -> dict[int, dict[str, float]]:
+        """Of every crash, the probability that each constraint was violated."""
+        crashes = [t.number for t in self.told if t.state == "crash"]
+        return {number: self.optimizer.blame(number) for number in crashes}
+
+    def influence(self) -> dict[str, dict[str, float]]:
+        """How much of the variation of the expected cost, and of P(safe), involves a parameter: 0 to 1.
+
+        Total-effect indices (Jansen's estimator) over the whole space; they may sum to more than one.
+        """
+        rng = np.random.default_rng(0)
+        names = list(self.parameters)
+        A, B = (_random_points(self.parameters, rng) for _ in range(2))
+        mixed = [[{**a, name: b[name]} for a, b in zip(A, B, strict=True)] for name in names]
+        found = self.optimizer.predict([*A, *B, *(p for points in mixed for p in points)])
+        if found is None:
+            return {}
+        quantities = {"safety": found.p_safe} | ({} if found.cost is None else {"cost": found.cost[0]})
+        return {what: dict(zip(names, _total_effects(y, len(names)), strict=True)) for what, y in quantities.items()}
+
+    def slice(self, axes: Sequence[str], at: Mapping[str, Any], size: int = _GRID) -> Slice:
+        """Cost and P(safe) over one or two parameters; `at` gives the others, in Optuna's params."""
+        held = self.insight.scene.axes
+        for name in axes:
+            if name not in held.names:
+                raise ValueError(f"axis must be one of {', '.join(held.names)}; got {name!r}. Choose one.")
+        if not 1 <= len(axes) <= 2 or len(set(axes)) < len(axes):
+            raise ValueError(f"axes must be one or two different parameters; got {list(axes)}. Choose them.")
+        inner = held.inward(at)
+        missing = [name for name in self.parameters if name not in inner and name not in axes]
+        if missing:
+            raise ValueError(f"at must give a value to {', '.join(missing)}; it does not. Add it.")
+        values = [grid_values(self.parameters[name], size) for name in axes]
+        points = [{**inner, **dict(zip(axes, v, strict=True))} for v in _product(values)]
+        shape = tuple(len(v) for v in reversed(values))
+        found = self.optimizer.predict(points)
+        outward = tuple(
+            tuple(held.outward({**points[0], name: v})[name] for v in row)
+            for name, row in zip(axes, values, strict=True)
+        )
+        if found is None:
+            return Slice(tuple(axes), outward, dict(at), None, None, np.full(shape, np.nan))
+        cost, std = (None, None) if found.cost is None else (c.reshape(shape) for c in found.cost)
+        return Slice(tuple(axes), outward, dict(at), cost, std, found.p_safe.reshape(shape))
+
+
+def history_points(told: int) -> list[int]:
+    """After how many told trials the thresholds are to be looked at: all, or evenly spread where there are many."""
+    return sorted({round(k) for k in np.linspace(1, told, min(told, HISTORY))}) if told else []
+
+
+def grid_values(parameter: Parameter, size: int) -> list[Any]:
+    """Values along an axis, evenly spread as the models see it."""
+    if isinstance(parameter, Choice):
+        return list(parameter.options)
+    values = [parameter.decode(np.array([u])) for u in np.linspace(0.0, 1.0, size)]
+    return list(dict.fromkeys(values)) if isinstance(parameter, Int) else values
+
+
+def _product(values: Sequence[Sequence[Any]]) -> list[tuple[Any, ...]]:
+    """All combinations; the first axis runs fastest."""
+    if len(values) == 1:
+        return [(v,) for v in values[0]]
+    return [(a, b) for b in values[1] for a in values[0]]
+
+
+def _random_points(parameters: Mapping[str, Parameter], rng: np.random.Generator) -> list[dict[str, Any]]:
+    columns = {name: _random_values(p, rng) for name, p in parameters.items()}
+    return [{name: column[i] for name, column in columns.items()} for i in range(_PAIRS)]
+
+
+def _random_values(parameter: Parameter, rng: np.random.Generator) -> list[Any]:
+    if isinstance(parameter, Float | Int):
+        return [parameter.decode(np.array([u])) for u in rng.random(_PAIRS)]
+    return [parameter.options[i] for i in rng.integers(len(parameter.options), size=_PAIRS)]
+
+
+def _total_effects(y: Array, dimension: int) -> list[float]:
+    """Jansen's estimator, from values at A, B, and A with one column of B after the other."""
+    f_A, f_B, *mixed = np.split(y, dimension + 2)
+    var = float(np.var(np.concatenate([f_A, f_B])))
+    if var < 1e-12 * (1.0 + float(np.max(np.abs(y))) ** 2):
+        return [0.0] * dimension
+    return [min(float(np.mean((f_A - f) ** 2)) / (2.0 * var), 1.0) for f in mixed]
+
+
+def _expectation(found: Prediction, i: int) -> Expectation:
+    def ends(pair: tuple[Array, Array]) -> tuple[float, float, float]:
+        mean, std = float(pair[0][i]), float(pair[1][i])
+        return mean, mean - 1.645 * std, mean + 1.645 * std
+
+    cost = None if found.cost is None else ends(found.cost)
+    return Expectation(cost, {name: ends(pair) for name, pair in found.measured.items()}, float(found.p_safe[i]))

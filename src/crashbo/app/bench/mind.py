@@ -1,0 +1,232 @@
+"""Worker processes that fit models, so that nobody who tells a result waits for them.
+
+May import every other layer.
+
+One process hands out trials, one looks at the study; each opens the store for itself. What they keep in mind is a
+cache: a worker that dies is replaced, and whatever it was doing is done again.
+"""
+
+import logging
+import multiprocessing
+import os
+import signal
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from crashbo.app.bench.bench import Bench
+from crashbo.app.bench.looking import Expectation, Level, Look, Slice
+from crashbo.integrations.optuna.ledger import Ledger, LedgerSampler
+from crashbo.integrations.optuna.rebuild import Lot, Proposal, Scene, seed_of
+from crashbo.integrations.optuna.spaces import Axes
+from crashbo.optimizer.records import Trial
+
+T = TypeVar("T")
+Told = tuple[Any, ...]
+_TRIES = 2
+_log = logging.getLogger("crashbo")
+
+
+@dataclass(frozen=True)
+class Place:
+    """Which study is meant."""
+
+    store: str
+    name: str
+
+
+class Worker:
+    """One process that does one thing after the other for one study. A dead one is replaced."""
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+        self._lock = threading.Lock()
+        self._pool: ProcessPoolExecutor | None = None
+
+    def submit(self, function: Callable[..., T], *arguments: Any) -> "Future[T]":
+        """Begin; the answer comes later."""
+        with self._lock:
+            if self._pool is None:
+                context = multiprocessing.get_context("spawn")
+                self._pool = ProcessPoolExecutor(1, context, initializer=_settle, initargs=(self._place,))
+            return self._pool.submit(function, *arguments)
+
+    def run(self, function: Callable[..., T], *arguments: Any) -> T:
+        """Wait for the answer."""
+        for _ in range(_TRIES - 1):
+            try:
+                return self.submit(function, *arguments).result()
+            except BrokenProcessPool:
+                self.close()
+        return self.submit(function, *arguments).result()
+
+    def close(self) -> None:
+        """End the process."""
+        with self._lock:
+            if self._pool is not None:
+                self._pool.shutdown(wait=False, cancel_futures=True)
+            self._pool = None
+
+
+class Asker:
+    """Hands trials out, from a process of its own."""
+
+    def __init__(self, place: Place) -> None:
+        self.worker = Worker(place)
+        self._ahead: Future[None] | None = None
+
+    def ask(self, request: str | None, lease: float | None) -> Trial:
+        """The next trial."""
+        return self.worker.run(_ask, request, lease)
+
+    def think_ahead(self) -> None:
+        """Choose the next trial now, so that whoever asks next need not wait."""
+        if self._ahead is None or self._ahead.done():
+            self._ahead = self.worker.submit(_think_ahead)
+
+
+@dataclass(frozen=True)
+class Picture:
+    """All that a page shows of what was learnt."""
+
+    told: Told  # what it was learnt from
+    levels: dict[str, Level]
+    recommended: dict[str, Any] | None
+    blame: dict[int, dict[str, float]]
+    influence: dict[str, dict[str, float]]
+
+
+class Viewer:
+    """Looks at the study, from a process of its own."""
+
+    def __init__(self, place: Place) -> None:
+        self.worker = Worker(place)
+
+    def picture(self) -> Picture | None:
+        """What the models make of the study now; None before a trial was told."""
+        return self.worker.run(_picture)
+
+    def expect(self, params: list[dict[str, Any]]) -> list[Expectation]:
+        """What to expect of points, by the last picture."""
+        return self.worker.run(_expect, params)
+
+    def slice(self, axes: list[str], at: dict[str, Any], size: int) -> Slice:
+        """Cost and P(safe) over one or two parameters, by the last picture."""
+        return self.worker.run(_slice, axes, at, size)
+
+    def levels_before(self, count: int) -> dict[str, Level]:
+        """The thresholds when only so many trials had been told, by the last picture."""
+        return self.worker.run(_levels_before, count)
+
+
+def told_of(trials: Sequence[Trial]) -> Told:
+    """Everything that the models learn from, as a value that can be compared."""
+    told = [t for t in trials if t.state in ("success", "crash")]
+    return tuple((t.number, t.state, t.cost, repr(t.measured), t.blame) for t in told)
+
+
+class ThoughtfulSampler(LedgerSampler):
+    """A LedgerSampler that can choose the next trial before it is asked for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._ahead: tuple[Any, tuple[Proposal, Any]] | None = None
+
+    def think_ahead(self, ledger: Ledger) -> None:
+        """Choose the next trial, as things stand now."""
+        page = ledger.read()
+        settings, trials = self.given.over(page.settings), page.reading.trials
+        if settings.space is None or not trials or any(e.queued for e in page.entries()):
+            return  # what is queued needs no thought
+        scene = Scene.of(page.reading, Axes(settings.space), settings, ledger.study.direction)
+        lot = Lot(seed_of(ledger.study, trials), len(trials))
+        if self._ahead is None or self._ahead[0] != _question(scene, {}, lot):
+            memory = next(iter(self._memories.values()), None)
+            self._ahead = _question(scene, {}, lot), self._thought(scene, {}, lot, memory)
+
+    def _think(self, scene: Scene, fixed: Mapping[str, Any], lot: Lot, memory: Any) -> tuple[Proposal, Any]:
+        ahead, self._ahead = self._ahead, None
+        if ahead is not None and ahead[0] == _question(scene, fixed, lot):
+            return ahead[1]
+        return self._thought(scene, fixed, lot, memory)
+
+    def _thought(self, scene: Scene, fixed: Mapping[str, Any], lot: Lot, memory: Any) -> tuple[Proposal, Any]:
+        try:
+            return scene.ask(fixed, lot, memory)
+        except (ArithmeticError, AssertionError) as error:
+            if memory is None:
+                raise
+            _log.warning("a fit failed from where the last one ended (%r); beginning anew", error)
+            return scene.ask(fixed, lot, None)
+
+
+def _question(scene: Scene, fixed: Mapping[str, Any], lot: Lot) -> tuple[Any, ...]:
+    """All that a proposal depends on, but for the models' memory, which only makes it faster."""
+    return scene.trials, scene.voids, scene.settings, scene.constraints, dict(fixed), lot
+
+
+# What follows runs in a worker, for one study.
+
+
+@dataclass
+class _Mind:
+    place: Place
+    bench: Bench | None = None
+    look: Look | None = None
+
+
+_mind = _Mind(Place("", ""))
+
+
+def _settle(place: Place) -> None:
+    """Leave the machine to whoever tells results: they wait, the models do not."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the server's
+    if hasattr(os, "nice"):
+        os.nice(10)
+    _mind.place = place
+
+
+def _bench() -> Bench:
+    if _mind.bench is None:
+        _mind.bench = Bench.open(_mind.place.store, _mind.place.name, ThoughtfulSampler())
+    return _mind.bench
+
+
+def _ask(request: str | None, lease: float | None) -> Trial:
+    return _bench().ask(request=request, lease=lease)
+
+
+def _think_ahead() -> None:
+    ledger = _bench().ledger
+    assert isinstance(ledger.sampler, ThoughtfulSampler)
+    ledger.sampler.think_ahead(ledger)
+
+
+def _look() -> Look:
+    if _mind.look is None:
+        _mind.look = Look(_bench().insight())
+    return _mind.look
+
+
+def _picture() -> Picture | None:
+    _mind.look = None
+    told = told_of(_bench().trials)
+    if not told:
+        return None
+    look = _look()  # what is told from here on may be in it already: then it is looked at once more
+    return Picture(told, look.levels(), look.recommended(), look.blame(), look.influence())
+
+
+def _expect(params: list[dict[str, Any]]) -> list[Expectation]:
+    return _look().expect(params)
+
+
+def _slice(axes: list[str], at: dict[str, Any], size: int) -> Slice:
+    return _look().slice(axes, at, size)
+
+
+def _levels_before(count: int) -> dict[str, Level]:
+    return _look().before(count).levels()

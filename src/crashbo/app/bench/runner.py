@@ -1,0 +1,175 @@
+"""A command a trial: parameters in, a result out. However the command ends, the trial becomes what the study says.
+
+May import every other layer.
+
+The command gets the parameters as one JSON object on standard input, or as flags. On standard output its last line
+that is a JSON object is the result: {"cost": -0.71, "measured": {"current": 96.3}}, {"crash": "tripped"} or
+{"void": "unplugged"}; a single number is a cost.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from crashbo.app.bench.bench import Bench, Told
+from crashbo.app.bench.definition import RunRules, Verdict
+from crashbo.optimizer.records import Trial
+
+Style = Literal["json", "flags"]
+_LEASE, _RENEWED = 90.0, 30.0  # seconds: a runner that dies leaves its trial void after the first
+_MOST_OUTPUT = 1_000_000  # characters of output that are looked at
+_WORDS = 200  # characters of a command's own words that are kept as a reason
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a command ended."""
+
+    code: int | None  # None: it could not be started
+    out: str
+    err: str
+    timed_out: bool = False
+
+
+def run_trial(bench: Bench, command: Sequence[str], style: Style, rules: RunRules) -> Trial:
+    """Ask for a trial, run the command on it, tell what came of it."""
+    trial = bench.ask(lease=_LEASE)
+    with _kept_alive(bench, trial.number):
+        try:
+            ended = run_command(command, trial.params, style, rules.timeout)
+        except BaseException as error:  # Ctrl-C above all: the trial must not stay open
+            bench.void(trial.number, f"{type(error).__name__} while it ran")
+            raise
+    told = verdict(ended, rules)
+    try:
+        return bench.tell(trial.number, told)
+    except ValueError as error:  # a result in the right form that the study cannot take
+        return bench.tell(trial.number, _judge(rules.on_rubbish, f"result not understood: {error}"))
+
+
+def run_command(command: Sequence[str], params: dict[str, Any], style: Style, timeout: float | None) -> Ended:
+    """Run a command to its end, or until the timeout; nothing that it started outlives it."""
+    arguments = [*command, *(_flags(params) if style == "flags" else ())]
+    text = json.dumps(params) + "\n" if style == "json" else ""
+    try:
+        process = subprocess.Popen(
+            arguments,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        )
+    except (OSError, ValueError) as error:
+        return Ended(None, "", str(error))
+    try:
+        out, err = process.communicate(text.encode(), timeout=timeout)
+        return Ended(process.returncode, _text(out), _text(err))
+    except subprocess.TimeoutExpired:
+        _kill(process)
+        out, err = process.communicate()
+        return Ended(process.returncode, _text(out), _text(err), timed_out=True)
+    finally:
+        _kill(process)
+
+
+def verdict(ended: Ended, rules: RunRules) -> Told:
+    """What a command's end says of its trial."""
+    words = _last_line(ended.err)
+    if ended.code is None:
+        return Told(void=_brief(f"command could not be started: {words}"))
+    if ended.timed_out:
+        return _judge(rules.on_timeout, f"no result within {rules.timeout:g} s")
+    if ended.code < 0:
+        return _judge(rules.on_kill, f"killed by {_signal_name(-ended.code)}")
+    if ended.code > 0:
+        return _judge(rules.of_exit(ended.code), f"exit code {ended.code}" + (f": {words}" if words else ""))
+    try:
+        return parse_result(ended.out)
+    except ValueError as error:
+        return _judge(rules.on_rubbish, str(error))
+
+
+def parse_result(out: str) -> Told:
+    """The result on the last line of a command's output that is one."""
+    for line in reversed(out[-_MOST_OUTPUT:].splitlines()):
+        try:
+            said = json.loads(line)
+        except (json.JSONDecodeError, RecursionError, ValueError):
+            continue
+        if isinstance(said, int | float) and not isinstance(said, bool):
+            return Told(cost=float(said))
+        if isinstance(said, dict) and said.keys() & {"cost", "crash", "void"}:
+            unknown = sorted(said.keys() - set(Told.__annotations__))
+            if unknown:
+                raise ValueError(f"result not understood: it has {unknown[0]!r}")
+            return Told(**said)
+    shown = _last_line(out)
+    raise ValueError(f"no result on its output, which ends with {shown!r}" if shown else "no result: no output")
+
+
+def _judge(what: Verdict, reason: str) -> Told:
+    return Told(crash=_brief(reason)) if what == "crash" else Told(void=_brief(reason))
+
+
+@contextmanager
+def _kept_alive(bench: Bench, number: int) -> Iterator[None]:
+    """Renew a trial's lease for as long as its command runs."""
+    done = threading.Event()
+
+    def renew() -> None:
+        while not done.wait(_RENEWED):
+            try:
+                bench.renew(number, _LEASE)
+            except ValueError:
+                return  # somebody else told it
+
+    thread = threading.Thread(target=renew, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
+
+
+def _kill(process: "subprocess.Popen[bytes]") -> None:
+    """End the command and everything that it started."""
+    try:
+        if hasattr(os, "killpg"):
+            os.killpg(process.pid, signal.SIGKILL)
+        else:
+            process.kill()
+    except (ProcessLookupError, PermissionError):
+        pass
+
+
+def _flags(params: dict[str, Any]) -> list[str]:
+    return [f"--{name}={value if isinstance(value, str) else json.dumps(value)}" for name, value in params.items()]
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def _text(raw: bytes) -> str:
+    return raw.decode("utf-8", errors="replace")
+
+
+def _last_line(text: str) -> str:
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return _brief(lines[-1]) if lines else ""
+
+
+def _brief(text: str) -> str:
+    """Words that can be kept: printable, and not too many."""
+    shown = "".join(c if c.isprintable() else " " for c in text)
+    return shown if len(shown) <= _WORDS else shown[: _WORDS - 1] + "…"

@@ -1,0 +1,38 @@
+"""New studies and old ones, in a store. May import every other layer."""
+
+import os
+
+from crashbo.app.bench.definition import Definition
+from crashbo.integrations.optuna import declare, studies
+from crashbo.integrations.optuna.ledger import Ledger, LedgerSampler
+
+DEFAULT = "crashbo.db"
+EXTRAS = "crashbo:bench"
+
+
+def create(where: str, definition: Definition) -> Ledger:
+    """A new study in a store. Its start points are queued."""
+    ledger = Ledger(studies.create_study(where, definition.name, definition.direction))
+    ledger.set_attr(EXTRAS, definition.extras())
+    declare(
+        ledger.study,
+        space=definition.space,
+        constraints=definition.constraints,
+        risk=definition.risk,
+        noise=definition.noise,
+        strategy=definition.strategy,
+        lease=definition.lease,
+    )
+    for params in definition.start:
+        ledger.queue(params)
+    return ledger
+
+
+def load(where: str, name: str | None = None, sampler: LedgerSampler | None = None) -> Ledger:
+    """A study of a store; without a name the only one there is."""
+    return Ledger(studies.load_study(where, name), sampler)
+
+
+def default_store() -> str:
+    """Where studies are kept unless said otherwise."""
+    return os.environ.get("CRASHBO_STORE", DEFAULT)

@@ -1,0 +1,173 @@
+"""Trials as CSV, out and in, and as a table for terminals.
+
+May import every other layer.
+"""
+
+import csv
+import hashlib
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from crashbo.app.bench.bench import Bench, Told
+from crashbo.app.bench.definition import Definition
+from crashbo.optimizer.records import Trial
+from crashbo.search.space import Choice, Int
+
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")  # a cell of text that begins so would be run by a spreadsheet
+_TALE = ("cost", "state", "reason", "blame", "p_safe", "origin")
+
+
+def columns(definition: Definition, trials: Sequence[Trial]) -> list[tuple[str, str]]:
+    """What a table shows of each trial: kind and name of every column."""
+    params = [("params", name) for name in definition.space.parameters]
+    names = dict.fromkeys([c.name for c in definition.measured] + sorted({m for t in trials for m in t.measured}))
+    return [
+        ("", "number"),
+        *params,
+        ("", "cost"),
+        *(("measured", name) for name in names),
+        *(("", n) for n in _TALE[1:]),
+    ]
+
+
+def cell(trial: Trial, column: tuple[str, str]) -> Any:
+    """One trial's value in a column; None where it has none."""
+    kind, name = column
+    if kind:
+        return getattr(trial, kind).get(name)
+    value = getattr(trial, name)
+    return " ".join(value) if isinstance(value, tuple) else value
+
+
+def to_csv(definition: Definition, trials: Sequence[Trial]) -> str:
+    """Every trial as one row; floats to their last digit."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    shown = columns(definition, trials)
+    writer.writerow([_safe(name) for _, name in shown])
+    writer.writerows([[_safe(cell(t, column)) for column in shown] for t in trials])
+    return out.getvalue()
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of a file, read and checked."""
+
+    line: int
+    params: dict[str, Any]
+    told: Told
+
+
+def from_csv(definition: Definition, text: str) -> list[Row]:
+    """The trials of a CSV: a column a parameter, a cost, and what else there is. All are checked before any counts.
+
+    `state` says success, crash or void. Without it a row with a cost is a success; one without must say more.
+    """
+    reader = csv.DictReader(io.StringIO(text.removeprefix("\ufeff")))
+    header = [_read(name) for name in reader.fieldnames or ()]
+    known = {*definition.space.parameters, *(c.name for c in definition.constraints), "number", *_TALE}
+    missing = [name for name in definition.space.parameters if name not in header]
+    unknown = [name for name in header if name not in known]
+    if missing or unknown or len(set(header)) < len(header):
+        found = f"it lacks {missing}" if missing else f"it has {unknown}" if unknown else "one stands there twice"
+        raise ValueError(f"CSV must have a column for each parameter and none unknown; {found}. Mend its first line.")
+    reader.fieldnames = header
+    rows = [(reader.line_num, {k: _read(v) for k, v in row.items()}) for row in reader if any(row.values())]
+    # What was pending when the file was written says nothing.
+    return [_row(definition, line, row) for line, row in rows if row.get("state") != "pending"]
+
+
+def load(bench: Bench, text: str) -> tuple[int, int]:
+    """Add the trials of a CSV to a study: how many were added, and how many were there from this very file."""
+    definition = bench.definition
+    rows = from_csv(definition, text)
+    judge = definition.optimizer()
+    for row in rows:
+        try:
+            judge.tell(judge.ask().number, **vars(row.told))
+        except ValueError as error:
+            raise ValueError(f"line {row.line} of the CSV: {error}") from None
+    digest = hashlib.sha256(text.encode()).hexdigest()[:32]
+    before = {e.request for e in bench.entries()}
+    requests = [f"csv-{digest}-{row.line}" for row in rows]
+    for row, request in zip(rows, requests, strict=True):
+        bench.add(row.params, row.told, request=request)
+    repeated = sum(request in before for request in requests)
+    return len(rows) - repeated, repeated
+
+
+def _row(definition: Definition, line: int, row: dict[str, Any]) -> Row:
+    try:
+        if None in row:
+            raise ValueError("it has more cells than the first line names")
+        params = {name: _value(definition, name, row[name]) for name in definition.space.parameters}
+        measured = {c.name: _number(row[c.name], c.name) for c in definition.measured if row.get(c.name)}
+        return Row(line, params, _told(row, measured))
+    except ValueError as error:
+        raise ValueError(f"line {line} of the CSV must be a trial: {error}. Mend it.") from None
+
+
+def _told(row: dict[str, Any], measured: dict[str, float]) -> Told:
+    state, reason = row.get("state") or "", row.get("reason") or ""
+    if not state and row.get("cost"):
+        state = "success"
+    if state == "success":
+        return Told(cost=_number(row.get("cost"), "cost"), measured=measured)
+    if state == "crash":
+        return Told(crash=reason or True, measured=measured, blame=(row.get("blame") or "").split())
+    if state == "void":
+        return Told(void=reason or True)
+    raise ValueError(f"state must be success, crash or void where there is no cost; got {state!r}")
+
+
+def _value(definition: Definition, name: str, text: str | None) -> Any:
+    parameter = definition.space.parameters[name]
+    if isinstance(parameter, Choice):
+        found = [option for option in parameter.options if str(option) == text]
+        if not found:
+            raise ValueError(f"{name} must {parameter.rule()}; got {text!r}")
+        return found[0]
+    value = _number(text, name)
+    return int(value) if isinstance(parameter, Int) and value.is_integer() else value
+
+
+def _number(text: str | None, name: str) -> float:
+    try:
+        return float(text or "")
+    except ValueError:
+        raise ValueError(f"{name} must be a number; got {text!r}") from None
+
+
+def _safe(value: Any) -> Any:
+    if isinstance(value, str) and value.startswith(_FORMULA):
+        return "'" + value
+    return repr(value) if isinstance(value, float) else value
+
+
+def _read(text: Any) -> Any:
+    quoted = isinstance(text, str) and text.startswith("'") and text[1:].startswith(_FORMULA)
+    return text[1:] if quoted else text.strip() if isinstance(text, str) else text
+
+
+def to_text(definition: Definition, trials: Sequence[Trial]) -> str:
+    """A table for terminals."""
+    shown = [c for c in columns(definition, trials) if c[1] != "origin"]
+    shown = [c for c in shown if c[1] not in ("reason", "blame") or any(cell(t, c) for t in trials)]
+    rows = [["#" if name == "number" else name for _, name in shown]]
+    rows += [[_brief(cell(t, column)) for column in shown] for t in trials]
+    widths = [max(len(row[i]) for row in rows) for i in range(len(shown))]
+    texts = {i for i, (_, name) in enumerate(shown) if name in ("state", "reason", "blame")}
+    return "\n".join(
+        "  ".join(
+            c.ljust(w) if i in texts else c.rjust(w) for i, (c, w) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    )
+
+
+def _brief(value: Any) -> str:
+    if value is None:
+        return ""
+    return f"{value:.5g}" if isinstance(value, float) else " ".join(str(value).split())[:40]

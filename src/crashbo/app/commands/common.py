@@ -1,0 +1,131 @@
+"""What all commands share: refusals, answers, options, and a sign of life while somebody waits.
+
+May import every other layer.
+"""
+
+import argparse
+import json
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, is_dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from crashbo.app.bench import Bench, Definition
+
+_PATIENCE = 2.0  # seconds of silence before a sign of life
+_SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+
+
+class Refusal(Exception):
+    """Why a command cannot be done, in one sentence for the user."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a command has to say, to people and to programs."""
+
+    text: str
+    data: Any
+    code: int = 0
+
+
+Command = Callable[[argparse.Namespace], Answer | str]
+
+
+def json_text(data: Any) -> str:
+    """Data as JSON, one line."""
+    return json.dumps(data, default=_plain, ensure_ascii=False, allow_nan=False)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, np.generic):
+        return value.item()
+    return asdict(value) if is_dataclass(value) and not isinstance(value, type) else str(value)
+
+
+def study_options(parser: argparse.ArgumentParser) -> None:
+    """Options that say which study is meant, and how to answer."""
+    parser.add_argument(
+        "--store", metavar="STORE", help="file or Optuna storage URL (default: $CRASHBO_STORE, or crashbo.db)"
+    )
+    parser.add_argument("--study", metavar="NAME", help="which study of the store (default: the only one)")
+    json_option(parser)
+
+
+def json_option(parser: argparse.ArgumentParser) -> None:
+    """Let a command answer in JSON."""
+    parser.add_argument("--json", action="store_true", help="answer in JSON")
+
+
+def bench_of(options: argparse.Namespace) -> "Bench":
+    """The study that the options mean."""
+    needs("optuna", "app")
+    from crashbo.app.bench import Bench
+    from crashbo.app.bench.store import default_store
+
+    return Bench.open(options.store or default_store(), options.study)
+
+
+def needs(module: str, extra: str) -> None:
+    """Refuse with the remedy if an optional package is not installed."""
+    from importlib.util import find_spec
+
+    if sys.modules.get(module, ...) is None or (module not in sys.modules and find_spec(module) is None):
+        raise Refusal(f"this command needs {module}, which is not installed. Run: pip install 'crashbo[{extra}]'")
+
+
+def number(value: float | None, unit: str = "") -> str:
+    """A number for people, with its unit."""
+    return "-" if value is None else f"{value:.5g}" + (f" {unit}" if unit else "")
+
+
+def params_text(definition: "Definition", params: dict[str, Any], indent: str = "  ") -> str:
+    """A setting, one parameter a line."""
+    width = max(map(len, params), default=0)
+    units = definition.labels.units
+    lines = [
+        f"{indent}{name:{width}}  {f'{v:.6g}' if isinstance(v, float) else v} {units.get(name, '')}".rstrip()
+        for name, v in params.items()
+    ]
+    return "\n".join(lines)
+
+
+@contextmanager
+def patience(what: str) -> Iterator[Callable[[float], None]]:
+    """A sign of life on a terminal for whatever takes longer than two seconds.
+
+    Gives a function that takes the share that is done, from 0 to 1, where it is known.
+    """
+    if not sys.stderr.isatty():
+        yield lambda share: None
+        return
+    done, share = threading.Event(), [-1.0]
+    began = time.monotonic()
+
+    def show() -> None:
+        turn = 0
+        while not done.wait(0.1):
+            passed = time.monotonic() - began
+            if passed > _PATIENCE:
+                bar = f" {'█' * round(20 * share[0]):░<20} {share[0]:4.0%}" if share[0] >= 0 else ""
+                sys.stderr.write(f"\r{_SPINNER[turn % len(_SPINNER)]} {what}{bar} {passed:.0f} s\x1b[K")
+                sys.stderr.flush()
+                turn += 1
+        if turn:
+            sys.stderr.write("\r\x1b[K")
+
+    thread = threading.Thread(target=show, daemon=True)
+    thread.start()
+    try:
+        yield lambda s: share.__setitem__(0, s)
+    finally:
+        done.set()
+        thread.join()

@@ -1,0 +1,98 @@
+"""`crashbo demo`, `illustrate`, `reproduce`: see it work. May import every other layer."""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from crashbo.app import illustration, reproduce
+from crashbo.app.commands.common import Refusal
+
+
+def add_to(commands: Any) -> None:
+    """Add the commands."""
+    demo = commands.add_parser(
+        "demo",
+        help="watch a simulated quadruped learn to jump, crash by crash",
+        description="Solo8 learns four gains to jump as high as it can, while its boards trip above a current that "
+        "nobody told. Live in the terminal; films, figures and a page are saved.",
+    )
+    demo.add_argument("--trials", type=_whole, default=50, metavar="N", help="jumps (default: %(default)s)")
+    demo.add_argument("--seed", type=int, default=0, help="of robot and optimiser (default: %(default)s)")
+    _add_output(demo, "crashbo-demo")
+    demo.set_defaults(run=_demo)
+    illustrate = commands.add_parser(
+        "illustrate",
+        help="draw how crashes are learnt from, on one parameter",
+        description="Three successes and two crashes on one parameter: what is learnt, and where to try next.",
+    )
+    _add_output(illustrate, "crashbo-illustration")
+    illustrate.set_defaults(run=_illustrate)
+    again = commands.add_parser(
+        "reproduce",
+        help="run the paper's comparison: its methods on its problems",
+        description="The paper's methods on its problems: its table I and its figure, ours beside theirs, and curves "
+        "over trials, as CSV, Markdown, PNG and one HTML page. Every finished run is kept: a campaign that was stopped "
+        "goes on when the same command is given again.",
+    )
+    reproduce.add_options(again)
+    again.set_defaults(run=_reproduce)
+
+
+def _add_output(command: argparse.ArgumentParser, default: str) -> None:
+    words = "where to save (default: %(default)s)"
+    command.add_argument("--output", type=Path, default=Path(default), metavar="DIR", help=words)
+
+
+def _whole(word: str) -> int:
+    if not word.isdecimal() or int(word) < 1:
+        raise argparse.ArgumentTypeError(f"must be a whole number from 1 on; got {word!r}")
+    return int(word)
+
+
+def _demo(options: argparse.Namespace) -> str:
+    from crashbo.app import demo, keepsakes  # only here: MuJoCo and matplotlib are extras, and slow to import
+
+    folder = _folder(options.output)
+    story = demo.play(options.trials, options.seed, _say)
+    _say("Saving films and figures ...")
+    return f"Report    {keepsakes.save(story, folder)}"
+
+
+def _illustrate(options: argparse.Namespace) -> str:
+    from crashbo.app import plots  # only here: matplotlib is an extra, and slow to import
+
+    seen = illustration.gather()
+    path = _folder(options.output) / "illustration.png"
+    plots.save(plots.draw_illustration(seen), path)
+    return f"{illustration.summary(seen)}\nFigure      {path}"
+
+
+def _reproduce(options: argparse.Namespace) -> str:
+    try:
+        return reproduce.reproduce(options)
+    except ValueError as error:
+        raise Refusal(str(error)) from error
+    except OSError as error:
+        raise _not_writable(options.output, error) from error
+    except KeyboardInterrupt:
+        raise Refusal("Stopped. Finished runs are kept: the same command goes on from here.") from None
+
+
+def _say(words: Any) -> None:
+    print(words, flush=True)  # live even where the output is piped
+
+
+def _folder(path: Path) -> Path:
+    """The folder to save in, made if need be, before any work is done."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        (path / ".crashbo").touch()
+        (path / ".crashbo").unlink()
+    except OSError as error:
+        raise _not_writable(path, error) from error
+    return path
+
+
+def _not_writable(path: Path, error: OSError) -> Refusal:
+    rule = f"--output must be a directory that can be written to; got {str(path)!r}"
+    return Refusal(f"{rule} ({error.strerror}). Name another.")

@@ -1,0 +1,59 @@
+"""`crashbo run`: a command for each trial. May import every other layer."""
+
+import argparse
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Any
+
+from crashbo.app.commands.common import Answer, Refusal, bench_of, json_text, number, study_options
+from crashbo.app.commands.trial import trial_text
+
+if TYPE_CHECKING:
+    from crashbo.app.bench import Bench
+
+
+def add_to(commands: Any) -> None:
+    """Add the command."""
+    run = commands.add_parser(
+        "run",
+        help="run a command for each trial",
+        description="Run a command for each trial. It gets the parameters as JSON on stdin and prints its result as "
+        'JSON: {"cost": 1.2, "measured": {"current": 96.3}}, {"crash": "tripped"} or {"void": "unplugged"}. '
+        "What an exit code, a timeout, a kill or rubbish means is part of the study (crashbo new).",
+    )
+    run.add_argument("--trials", type=int, default=1, metavar="N", help="how many (default: %(default)s)")
+    run.add_argument("--flags", action="store_true", help="parameters as flags --NAME=VALUE instead of JSON on stdin")
+    run.add_argument("--timeout", type=float, metavar="S", help="seconds a trial (default: the study's)")
+    run.add_argument(
+        "--max-voids", type=int, default=5, metavar="N", help="stop after so many voids in a row (default: %(default)s)"
+    )
+    run.add_argument("words", nargs="+", metavar="-- COMMAND", help="after two dashes")
+    study_options(run)
+    run.set_defaults(run=_run)
+
+
+def _run(options: argparse.Namespace) -> Answer:
+    from crashbo.app.bench.runner import run_trial
+
+    bench = bench_of(options)
+    definition = bench.definition
+    rules = definition.run if options.timeout is None else replace(definition.run, timeout=options.timeout)
+    done, voids = 0, 0
+    for turn in range(options.trials):
+        trial = run_trial(bench, options.words, "flags" if options.flags else "json", rules)
+        done += 1
+        voids = voids + 1 if trial.state == "void" else 0
+        if options.json:
+            print(json_text(asdict(trial)), flush=True)
+        else:
+            print(f"{turn + 1}/{options.trials}  {trial_text(definition, trial)}  [{_so_far(bench)}]", flush=True)
+        if voids >= options.max_voids:
+            raise Refusal(f"stopped: the last {voids} trials were void, the last one because: {trial.reason}")
+    if options.json:
+        return Answer("", {"trials": done})
+    return Answer(f"{done} trial{'s' * (done != 1)} run.", None)
+
+
+def _so_far(bench: "Bench") -> str:
+    trials, best = bench.trials, bench.best()
+    crashes = sum(t.state == "crash" for t in trials)
+    return f"best {number(best.cost) if best else 'none yet'}, {crashes} crash{'es' * (crashes != 1)}"

@@ -1,0 +1,231 @@
+"""`crashbo new`, `best`, `thresholds`, `trials`: a study as a whole. May import every other layer."""
+
+import argparse
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from crashbo.app.commands.common import (
+    Answer,
+    Refusal,
+    bench_of,
+    needs,
+    number,
+    params_text,
+    patience,
+    study_options,
+)
+
+if TYPE_CHECKING:
+    from crashbo.app.bench import Definition
+
+
+def add_to(commands: Any) -> None:
+    """Add the commands."""
+    _add_new(commands)
+    best = commands.add_parser("best", help="the best trial so far, and what the models recommend")
+    best.set_defaults(run=_best)
+    thresholds = commands.add_parser("thresholds", help="the levels at which the machine crashes, as learnt so far")
+    thresholds.set_defaults(run=_thresholds)
+    trials = commands.add_parser("trials", help="all trials; CSV out and in")
+    trials.add_argument("--csv", action="store_true", help="print them as CSV")
+    trials.add_argument("--import", dest="file", metavar="FILE", help="add the trials of a CSV file ('-': from stdin)")
+    trials.set_defaults(run=_trials)
+    for parser in (best, thresholds, trials):
+        study_options(parser)
+
+
+def _add_new(commands: Any) -> None:
+    new = commands.add_parser(
+        "new",
+        help="begin a study, from a TOML file or from flags",
+        description="Begin a study: crashbo new jump.toml, or crashbo new jump --param knee=0:1 --constraint current",
+    )
+    new.add_argument("what", metavar="FILE.toml|NAME", help="a description in TOML, or a name and flags")
+    new.add_argument("--param", action="append", default=[], metavar="NAME=LOW:HIGH[:log][:int]|NAME=A,B,C")
+    new.add_argument("--constraint", action="append", default=[], metavar="NAME[=THRESHOLD][:below]")
+    new.add_argument("--unmeasured", action="append", default=[], metavar="NAME", help="a cause that nobody measures")
+    new.add_argument("--maximize", action="store_true", help="the cost is to be high instead of low")
+    new.add_argument("--label", metavar="WORD", help="what the cost is called")
+    new.add_argument(
+        "--unit", action="append", default=[], metavar="NAME=UNIT", help="of cost, parameter or constraint"
+    )
+    risk = new.add_mutually_exclusive_group()
+    risk.add_argument("--min-safe", type=float, metavar="P", help="propose nothing with a P(safe) below this")
+    risk.add_argument("--budget", metavar="CRASHES[/TRIALS]", help="at most so many crashes")
+    risk.add_argument("--paper", action="store_true", help="the paper's rule")
+    new.add_argument("--noise", type=float, metavar="STD", help="standard deviation of the cost's noise, if known")
+    new.add_argument("--lease", type=float, metavar="S", help="give a trial up after so many seconds")
+    new.add_argument("--timeout", type=float, metavar="S", help="of `crashbo run`")
+    for end in ("timeout", "exit", "kill", "rubbish"):
+        new.add_argument(f"--on-{end}", choices=("crash", "void"), help="what it means in `crashbo run`")
+    study_options(new)
+    new.set_defaults(run=_new)
+
+
+def _new(options: argparse.Namespace) -> Answer:
+    needs("optuna", "app")
+    from crashbo.app.bench import Bench, Definition
+    from crashbo.app.bench.store import default_store
+
+    said = _said(options)
+    if options.what.endswith(".toml"):
+        definition = Definition.from_toml(Path(options.what), **said)
+    else:
+        definition = Definition.of({"name": options.what, **said})
+    store = options.store or default_store()
+    Bench.create(store, definition)
+    lines = [f"Study {definition.name!r} in {store}: {_described(definition)}", "Next: crashbo ask"]
+    return Answer("\n".join(lines), {"study": definition.name, "store": store})
+
+
+def _described(definition: "Definition") -> str:
+    names = [c.name for c in definition.constraints]
+    count = len(definition.space.parameters)
+    parameters = f"{count} parameter{'s' * (count != 1)}"
+    return f"{parameters}, {definition.direction} {definition.labels.cost}, crashes by {', '.join(names)}"
+
+
+def _said(options: argparse.Namespace) -> dict[str, Any]:
+    """The flags as what a file would say."""
+    said: dict[str, Any] = {}
+    if options.study:
+        said["name"] = options.study
+    units = dict(_pair(text, "--unit", "NAME=UNIT") for text in options.unit)
+    if options.param:
+        said["parameters"] = dict(map(_parameter, options.param))
+    if options.constraint or options.unmeasured:
+        said["constraints"] = dict(map(_constraint, options.constraint)) | {
+            n: {"measured": False} for n in options.unmeasured
+        }
+    cost = {"label": options.label, "unit": units.pop("cost", None)}
+    if any(cost.values()):
+        said["cost"] = {k: v for k, v in cost.items() if v}
+    for name, unit in units.items():
+        table = said.get("parameters", {}).get(name, said.get("constraints", {}).get(name))
+        if table is None:
+            raise Refusal(f"--unit must name the cost, or a --param or --constraint given here; got {name!r}. Mend it.")
+        table["unit"] = unit
+    if options.maximize:
+        said["direction"] = "maximize"
+    if options.paper or options.budget or options.min_safe is not None:
+        said["risk"] = "paper" if options.paper else _risk(options)
+    said |= {k: v for k in ("noise", "lease") if (v := getattr(options, k)) is not None}
+    rules = {"timeout": options.timeout} | {
+        f"on_{e}": getattr(options, f"on_{e}") for e in ("timeout", "exit", "kill", "rubbish")
+    }
+    if any(v is not None for v in rules.values()):
+        said["run"] = {k: v for k, v in rules.items() if v is not None}
+    return said
+
+
+def _parameter(text: str) -> tuple[str, dict[str, Any]]:
+    name, value = _pair(text, "--param", "NAME=LOW:HIGH or NAME=A,B,C")
+    if "," in value:
+        return name, {"options": value.split(",")}
+    low, *rest = value.split(":")
+    if not rest or not set(rest[1:]) <= {"log", "int"}:
+        raise Refusal(f"--param must be NAME=LOW:HIGH[:log][:int] or NAME=A,B,C; got {text!r}. Mend it.")
+    ends = [_float(v, "--param") for v in (low, rest[0])]
+    return name, {"low": ends[0], "high": ends[1], **dict.fromkeys(rest[1:], True)}
+
+
+def _constraint(text: str) -> tuple[str, dict[str, Any]]:
+    head, *side = text.rsplit(":", 1) if text.endswith((":below", ":above")) else [text]
+    name, _, threshold = head.partition("=")
+    table: dict[str, Any] = {"side": side[0]} if side else {}
+    if threshold:
+        ends = [_float(v, "--constraint") for v in threshold.split("..")]
+        table["threshold"] = ends if len(ends) == 2 else ends[0]
+    return name, table
+
+
+def _risk(options: argparse.Namespace) -> dict[str, Any]:
+    if options.min_safe is not None:
+        return {"min_safe": options.min_safe}
+    parts = options.budget.split("/")
+    if len(parts) > 2 or not all(p.isdecimal() for p in parts):
+        raise Refusal(f"--budget must be CRASHES or CRASHES/TRIALS; got {options.budget!r}. Write 5/50, for example.")
+    return dict(zip(("crashes", "trials"), map(int, parts), strict=False))
+
+
+def _pair(text: str, flag: str, form: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not (name and equals and value):
+        raise Refusal(f"{flag} must be {form}; got {text!r}. Mend it.")
+    return name, value
+
+
+def _float(text: str, flag: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise Refusal(f"{flag} must have numbers; got {text!r}. Mend it.") from None
+
+
+def _best(options: argparse.Namespace) -> Answer:
+    from crashbo.app.bench.looking import Look
+
+    bench = bench_of(options)
+    definition, best = bench.definition, bench.best()
+    if best is None:
+        return Answer("No success yet.", {"best": None, "recommended": None})
+    with patience("fitting the models"):
+        look = Look(bench.insight())
+        recommended = look.recommended()
+    unit = definition.labels.units.get("cost", "")
+    lines = [f"Best so far: trial {best.number}, {definition.labels.cost} {number(best.cost, unit)}"]
+    lines += [params_text(definition, best.params)]
+    if recommended is not None and recommended["cost"] is not None:
+        mean, low, high = recommended["cost"]
+        lines += [
+            f"Recommended: expected {definition.labels.cost} {number(mean, unit)} "
+            f"(90 % interval {number(low)} to {number(high, unit)}), P(safe) {recommended['p_safe']:.2f}",
+            params_text(definition, recommended["params"]),
+        ]
+    return Answer("\n".join(lines), {"best": asdict(best), "recommended": recommended})
+
+
+def _thresholds(options: argparse.Namespace) -> Answer:
+    from crashbo.app.bench.looking import Look
+
+    bench = bench_of(options)
+    definition = bench.definition
+    with patience("fitting the models"):
+        levels = Look(bench.insight()).levels()
+    lines = []
+    for name, level in levels.items():
+        unit = definition.labels.units.get(name, "")
+        if level.value is None:
+            lines.append(f"{name}: nothing is known yet")
+        elif not level.learned:
+            lines.append(f"{name}: crashes at {number(level.value, unit)}, as given")
+        else:
+            low, high = level.interval or (None, None)
+            lines.append(
+                f"{name}: crashes at {number(level.value, unit)} (90 % interval {number(low)} to {number(high, unit)})"
+            )
+    return Answer("\n".join(lines) or "No constraint is measured.", {n: asdict(level) for n, level in levels.items()})
+
+
+def _trials(options: argparse.Namespace) -> Answer:
+    from crashbo.app.bench import table
+
+    bench = bench_of(options)
+    if options.file:
+        added, known = table.load(bench, _read(options.file))
+        text = f"{added} trial{'s' * (added != 1)} added" + (f", {known} were there from this file" if known else "")
+        return Answer(text, {"added": added, "known": known})
+    definition, trials = bench.definition, bench.trials
+    show = table.to_csv if options.csv else table.to_text
+    return Answer(show(definition, trials).rstrip("\n"), [asdict(t) for t in trials])
+
+
+def _read(file: str) -> str:
+    try:
+        return sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8")
+    except OSError as error:
+        raise Refusal(f"--import must be a file that can be read; got {file!r} ({error.strerror}). Check it.") from None
+    except UnicodeDecodeError:
+        raise Refusal(f"--import must be a text file in UTF-8; got {file!r}. Save it so.") from None

@@ -1,0 +1,104 @@
+"""`crashbo ask`, `tell`, `fix`, `undo`: one trial. May import every other layer."""
+
+import argparse
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from crashbo.app.commands.common import Answer, Refusal, bench_of, number, params_text, patience, study_options
+
+if TYPE_CHECKING:
+    from crashbo.app.bench import Definition
+    from crashbo.app.bench.bench import Told
+    from crashbo.optimizer.records import Trial
+
+
+def add_to(commands: Any) -> None:
+    """Add the commands."""
+    ask = commands.add_parser("ask", help="the next setting to try")
+    ask.add_argument("--request", metavar="ID", help="asked again with the same id, it is the same trial")
+    ask.add_argument("--lease", type=float, metavar="S", help="give the trial up after so many seconds")
+    ask.set_defaults(run=_ask)
+    tell = commands.add_parser("tell", help="say what came of a trial")
+    tell.set_defaults(run=_tell)
+    fix = commands.add_parser("fix", help="correct a trial that was told")
+    fix.set_defaults(run=_fix)
+    undo = commands.add_parser("undo", help="take back the last word on a trial")
+    undo.add_argument("number", type=int, nargs="?", metavar="TRIAL", help="(default: the one told last)")
+    undo.set_defaults(run=_undo)
+    for parser in (tell, fix):
+        parser.add_argument("number", type=int, metavar="TRIAL")
+        parser.add_argument("--cost", type=float, metavar="X", help="it succeeded, with this cost")
+        parser.add_argument("--measured", action="append", default=[], metavar="NAME=X")
+        parser.add_argument("--crash", nargs="?", const=True, metavar="WHY", help="it crashed because of its setting")
+        parser.add_argument("--blame", action="append", default=[], metavar="NAME", help="constraint that was violated")
+        parser.add_argument("--void", nargs="?", const=True, metavar="WHY", help="something else went wrong")
+    for parser in (ask, tell, fix, undo):
+        study_options(parser)
+
+
+def _ask(options: argparse.Namespace) -> Answer:
+    bench = bench_of(options)
+    with patience("choosing the next trial"):
+        trial = bench.ask(request=options.request, lease=options.lease)
+    definition = bench.definition
+    safe = "" if trial.p_safe is None else f", P(safe) {trial.p_safe:.2f}"
+    words = {"design": " (to fill the space)", "start": " (as you wished)", "told": ""}.get(trial.origin, "")
+    if not trial.admissible:
+        words = " (nothing is as safe as you ask: this is the safest)"
+    measured = "".join(f" --measured {c.name}=..." for c in definition.measured)
+    hint = f"Then: crashbo tell {trial.number} --cost ...{measured}, or --crash, or --void"
+    text = f"Trial {trial.number}{safe}{words}\n{params_text(definition, trial.params)}\n{hint}"
+    return Answer(text, asdict(trial))
+
+
+def _tell(options: argparse.Namespace) -> Answer:
+    bench = bench_of(options)
+    trial = bench.tell(options.number, _told(options))
+    return Answer(trial_text(bench.definition, trial), asdict(trial))
+
+
+def _fix(options: argparse.Namespace) -> Answer:
+    bench = bench_of(options)
+    trial = bench.fix(options.number, _told(options))
+    return Answer(f"Corrected. {trial_text(bench.definition, trial)}", asdict(trial))
+
+
+def _undo(options: argparse.Namespace) -> Answer:
+    bench = bench_of(options)
+    trial = bench.undo(options.number)
+    return Answer(f"Undone. {trial_text(bench.definition, trial)}", asdict(trial))
+
+
+def trial_text(definition: "Definition", trial: "Trial") -> str:
+    """What a trial says, in one line."""
+    units = definition.labels.units
+    words = [f"Trial {trial.number} is {'pending' if trial.state == 'pending' else f'a {trial.state}'}"]
+    if trial.cost is not None:
+        words.append(f"{definition.labels.cost} {number(trial.cost, units.get('cost', ''))}")
+    words += [f"{name} {number(value, units.get(name, ''))}" for name, value in trial.measured.items()]
+    if trial.reason:
+        words.append(trial.reason)
+    if trial.blame:
+        words.append("blamed on " + " and ".join(trial.blame))
+    return ": ".join([words[0], ", ".join(words[1:])]) if words[1:] else words[0]
+
+
+def _told(options: argparse.Namespace) -> "Told":
+    from crashbo.app.bench.bench import Told
+
+    measured = {}
+    for text in options.measured:
+        name, equals, value = text.rpartition("=")
+        try:
+            measured[name] = float(value)
+        except ValueError:
+            equals = ""
+        if not (name and equals):
+            raise Refusal(f"--measured must be NAME=NUMBER; got {text!r}. Mend it.")
+    return Told(
+        cost=options.cost,
+        measured=measured or None,
+        crash=options.crash,
+        blame=options.blame or None,
+        void=options.void,
+    )

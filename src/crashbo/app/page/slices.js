@@ -1,0 +1,248 @@
+// Slices of cost and P(safe) through the space, with sliders for the parameters that are held.
+
+import { call } from "./api.js";
+import { describe, scale, ticks } from "./charts.js";
+import { contour, legend, paint } from "./colours.js";
+import { el, number, percent, setting, show, svg, tooltip, withUnit } from "./dom.js";
+
+const SAFE = 0.9;
+
+export class Slices {
+  constructor(host) {
+    this.host = host;
+    this.axes = null;
+    this.at = {};
+    this.follows = true; // held parameters follow the next setting until somebody moves a slider
+    this.controls = el("div", { cls: "slice-controls" });
+    this.maps = el("div", { cls: "slice-maps" });
+    show(host, this.controls, this.maps);
+  }
+
+  update(state, current) {
+    this.state = state;
+    const parameters = state.study.parameters;
+    if (this.axes === null || this.axes.some((a) => !parameters.some((p) => p.name === a))) {
+      this.axes = this.mostImportant().slice(0, 2);
+      this.at = {};
+    }
+    const from = current ?? state.trials.find((t) => t.number === state.best) ?? null;
+    for (const p of parameters) {
+      if (this.follows && from && p.name in from.params) this.at[p.name] = from.params[p.name];
+      this.at[p.name] ??= p.kind === "choice" ? p.options[0] : middle(p);
+    }
+    const shape = JSON.stringify([this.axes, parameters]);
+    if (shape !== this.shape) { this.shape = shape; this.draw_controls(); }
+    this.show_held();
+    this.ask();
+  }
+
+  mostImportant() {
+    const influence = this.state.insight?.influence ?? {};
+    const weight = (p) => Math.max(0, ...Object.values(influence).map((of) => of[p.name] ?? 0));
+    return [...this.state.study.parameters].sort((a, b) => weight(b) - weight(a)).map((p) => p.name);
+  }
+
+  draw_controls() {
+    const parameters = this.state.study.parameters;
+    const choose = (which, label) => el("label", {}, label, el("select", { "aria-label": label, onchange: (e) => this.turn(which, e.target.value) },
+      parameters.map((p) => el("option", { value: p.name, selected: this.axes[which] === p.name }, p.name))));
+    this.held = new Map();
+    const slider = (p) => {
+      const output = el("output");
+      const input = p.kind === "choice"
+        ? el("select", { "aria-label": p.name, onchange: (e) => this.hold(p, p.options[e.target.selectedIndex]) }, p.options.map((o) => el("option", {}, String(o))))
+        : el("input", { type: "range", min: 0, max: 1000, "aria-label": p.name, oninput: (e) => this.hold(p, placed(p, e.target.value / 1000)) });
+      this.held.set(p.name, { p, input, output });
+      return el("label", {}, el("span", { cls: "slider-head" }, el("span", {}, p.name), output), input);
+    };
+    const others = parameters.filter((p) => !this.axes.includes(p.name));
+    show(this.controls, choose(0, "across"), this.axes.length > 1 ? choose(1, "up") : null, others.map(slider),
+      others.length ? el("button", { type: "button", cls: "quiet", onclick: () => { this.follows = true; this.update(this.state, this.state.current); } }, "Back to the next setting") : null);
+  }
+
+  show_held() {
+    for (const { p, input, output } of this.held.values()) {
+      const value = this.at[p.name];
+      if (p.kind === "choice") input.selectedIndex = p.options.indexOf(value);
+      else if (document.activeElement !== input) input.value = 1000 * share(p, value);
+      output.textContent = p.kind === "choice" ? "" : withUnit(setting(value, p), p.unit);
+    }
+  }
+
+  turn(which, name) {
+    const other = this.axes[1 - which];
+    this.axes = [...this.axes];
+    if (other === name) this.axes[1 - which] = this.axes[which];
+    this.axes[which] = name;
+    this.update(this.state, this.state.current);
+  }
+
+  hold(p, value) {
+    this.follows = false;
+    this.at[p.name] = value;
+    this.show_held();
+    this.ask();
+  }
+
+  // One question at a time; the last one asked is the one that counts.
+  async ask() {
+    if (!this.state.insight) { show(this.maps, el("p", { cls: "empty" }, "Appears after the first results.")); return; }
+    if (this.asking) { this.again = true; return; }
+    this.asking = true;
+    try {
+      const found = await call("/api/slice", { axes: this.axes, at: this.at, size: this.axes.length > 1 ? 41 : 81 });
+      if (found) { this.found = found; this.draw(); }
+    } catch { /* the link tells when the server is away */ } finally {
+      this.asking = false;
+      if (this.again) { this.again = false; this.ask(); }
+    }
+  }
+
+  redraw() { if (this.found) this.draw(); }
+
+  draw() {
+    const { found, state } = this;
+    if (found.axes.length === 1) return this.draw_line();
+    const { study } = state, best = study.direction === "maximize" ? Math.max : Math.min;
+    const maps = [];
+    if (found.cost) {
+      const flat = found.cost.flat(), low = Math.min(...flat), high = Math.max(...flat);
+      // The better, the brighter.
+      const shares = found.cost.map((row) => row.map((v) => (high > low ? (best === Math.max ? v - low : high - v) / (high - low) : 0.5)));
+      maps.push(this.map(`Expected ${study.cost.label}`, "cost", shares, [number(best === Math.max ? low : high), withUnit(number(best === Math.max ? high : low), study.cost.unit)], (i, j) => withUnit(number(found.cost[j][i]), study.cost.unit)));
+    }
+    maps.push(this.map("P(safe)", "safe", found.p_safe, ["0", "1"], (i, j) => percent(found.p_safe[j][i])));
+    show(this.maps, maps.map((m) => m.node));
+    for (const m of maps) m.place();
+  }
+
+  map(title, colours, shares, words, value) {
+    const { found, state } = this, [px, py] = found.axes.map((a) => state.study.parameters.find((p) => p.name === a));
+    const bar = el("canvas", { "aria-hidden": "true" });
+    legend(bar, colours, false);
+    const heat = el("canvas", { cls: "heat", "aria-hidden": "true" });
+    paint(heat, colours, shares);
+    heat.style.imageRendering = px.kind === "choice" || py.kind === "choice" ? "pixelated" : "auto";
+    const box = el("div", { cls: "frame" });
+    const node = el("div", { cls: "map" }, el("h3", {}, title, el("span", { cls: "legend" }, words[0], bar, words[1])), box);
+    const place = () => {
+      const width = box.clientWidth || 380, height = Math.round(Math.min(width * 0.78, 340));
+      const left = 46, right = width - 8, top = 6, bottom = height - 36;
+      const x = along(px, found.grid[0].length, left, right), y = along(py, found.grid[1].length, bottom, top);
+      const plot = svg("svg", { cls: "plot", viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `${title} over ${px.name} and ${py.name}` });
+      Object.assign(heat.style, { left: `${left}px`, top: `${top}px`, width: `${right - left}px`, height: `${bottom - top}px` });
+      axis(plot, px, x, (at) => ({ x: at, y: bottom + 15, "text-anchor": "middle" }));
+      axis(plot, py, y, (at) => ({ x: left - 6, y: at + 4, "text-anchor": "end" }));
+      plot.append(svg("text", { cls: "axis-name", x: right, y: height - 2, "text-anchor": "end" }, withUnit(px.name, px.unit && `(${px.unit})`)),
+        svg("text", { cls: "axis-name", x: 12, y: top, transform: `rotate(-90 12 ${top})`, "text-anchor": "end" }, withUnit(py.name, py.unit && `(${py.unit})`)));
+      if (px.kind !== "choice" && py.kind !== "choice") {
+        const at = (i, j) => [left + (i / (found.grid[0].length - 1)) * (right - left), bottom + (j / (found.grid[1].length - 1)) * (top - bottom)];
+        const line = contour(found.p_safe, SAFE, at);
+        plot.append(svg("path", { cls: "contour-under", d: line }), svg("path", { cls: "contour", d: line }));
+      }
+      this.marks(plot, px, py, x, y);
+      const cell = (event) => {
+        const r = plot.getBoundingClientRect(), k = width / r.width;
+        const u = ((event.clientX - r.left) * k - left) / (right - left), v = 1 - ((event.clientY - r.top) * k - top) / (bottom - top);
+        if (u < 0 || u > 1 || v < 0 || v > 1) return "";
+        const near = this.near(event, plot);
+        const i = index(u, found.grid[0].length, px), j = index(v, found.grid[1].length, py);
+        return near ?? `${px.name} ${setting(found.grid[0][i], px)}, ${py.name} ${setting(found.grid[1][j], py)}\n${title} ${value(i, j)}`;
+      };
+      show(box, heat, tooltip(plot, cell));
+    };
+    return { node, place };
+  }
+
+  marks(plot, px, py, x, y) {
+    this.placed = [];
+    const order = { void: -1, success: 0, crash: 1, pending: 2 };
+    for (const t of [...this.state.trials].sort((a, b) => order[a.state] - order[b.state])) {
+      if (t.state === "void" || (t.state === "pending" && !t.open) || !(px.name in t.params)) continue;
+      if ([px, py].some((p) => share(p, t.params[p.name]) < 0 || share(p, t.params[p.name]) > 1)) continue; // told from outside the bounds
+      const cx = x(t.params[px.name]), cy = y(t.params[py.name]), near = this.nearness(t, px, py);
+      const group = svg("g", { opacity: t.state === "pending" ? 1 : 0.25 + 0.75 * near });
+      if (t.state === "crash") for (const cls of ["cross-map", "cross-map-top"]) group.append(svg("path", { cls, d: `M${cx - 4} ${cy - 4}l8 8m0 -8l-8 8` }));
+      else if (t.state === "pending") for (const cls of ["next-map", "next-map-top"]) group.append(svg("circle", { cls, cx, cy, r: 8 }));
+      else group.append(svg("circle", { cls: t.number === this.state.best ? "best-map" : "on-map", cx, cy, r: t.number === this.state.best ? 6 : 3.8 }));
+      plot.append(group);
+      this.placed.push({ t, cx, cy, plot });
+    }
+  }
+
+  near(event, plot) {
+    const r = plot.getBoundingClientRect(), k = plot.viewBox.baseVal.width / r.width;
+    const at = [(event.clientX - r.left) * k, (event.clientY - r.top) * k];
+    const hit = this.placed.find(({ cx, cy }) => Math.hypot(cx - at[0], cy - at[1]) < 8);
+    return hit ? describe(hit.t, this.state.study) : null;
+  }
+
+  // How close a trial lies to the slice, from 1 (in it) to 0.
+  nearness(t, px, py) {
+    let d = 0;
+    for (const p of this.state.study.parameters) {
+      if (p === px || p === py) continue;
+      d = Math.max(d, p.kind === "choice" ? (t.params[p.name] === this.at[p.name] ? 0 : 1) : Math.abs(share(p, t.params[p.name]) - share(p, this.at[p.name])));
+    }
+    return Math.max(0, 1 - 2 * d);
+  }
+
+  draw_line() {
+    const { found, state } = this, p = state.study.parameters.find((q) => q.name === found.axes[0]);
+    const panel = (title, mean, half, cls, ends, dots) => {
+      const box = el("div", { cls: "frame" });
+      const place = () => {
+        const width = box.clientWidth || 380, height = 230, left = 46, right = width - 8, top = 8, bottom = height - 34;
+        const n = found.grid[0].length, x = along(p, n, left, right), y = scale(...ends, bottom, top);
+        const plot = svg("svg", { cls: "plot", viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `${title} over ${p.name}` });
+        for (const t of ticks(...ends, 4)) plot.append(svg("line", { cls: "grid", x1: left, x2: right, y1: y(t), y2: y(t) }), svg("text", { x: left - 6, y: y(t) + 4, "text-anchor": "end" }, number(t)));
+        axis(plot, p, x, (at) => ({ x: at, y: bottom + 15, "text-anchor": "middle" }));
+        const at = found.grid[0].map((v) => x(v)), line = (values) => values.map((v, i) => `${at[i].toFixed(1)} ${y(v).toFixed(1)}`);
+        if (half) plot.append(svg("path", { cls: "mean-band", d: `M${line(mean.map((v, i) => v + 1.645 * half[i])).join("L")}L${line(mean.map((v, i) => v - 1.645 * half[i])).reverse().join("L")}Z` }));
+        plot.append(svg("path", { cls, d: `M${line(mean).join("L")}` }));
+        for (const t of dots) plot.append(svg("circle", { cls: "success", cx: x(t.params[p.name]), cy: y(t.cost), r: 4 }));
+        for (const t of state.trials.filter((q) => q.state === "crash")) plot.append(svg("path", { cls: "cross", d: `M${x(t.params[p.name]) - 4} ${bottom - 10}l8 8m0 -8l-8 8` }));
+        for (const t of state.trials.filter((q) => q.open)) plot.append(svg("line", { cls: "pending-bar", x1: x(t.params[p.name]), x2: x(t.params[p.name]), y1: top, y2: bottom }));
+        show(box, plot);
+      };
+      return { node: el("div", { cls: "map" }, el("h3", {}, title), box), place };
+    };
+    const panels = [];
+    if (found.cost) {
+      const dots = state.trials.filter((t) => t.state === "success"), all = [...dots.map((t) => t.cost), ...found.cost.flatMap((v, i) => [v - 1.645 * found.cost_std[i], v + 1.645 * found.cost_std[i]])];
+      panels.push(panel(`Expected ${state.study.cost.label}, 90 % interval`, found.cost, found.cost_std, "mean", [Math.min(...all), Math.max(...all)], dots));
+    }
+    panels.push(panel("P(safe)", found.p_safe, null, "safe", [0, 1], []));
+    show(this.maps, panels.map((m) => m.node));
+    for (const m of panels) m.place();
+  }
+}
+
+// Between a parameter's value and its place from 0 to 1.
+export function share(p, value) {
+  if (p.kind === "choice") return p.options.indexOf(value) / Math.max(1, p.options.length - 1);
+  return p.log ? Math.log(value / p.low) / Math.log(p.high / p.low) : (value - p.low) / (p.high - p.low);
+}
+function placed(p, u) {
+  const value = p.log ? p.low * (p.high / p.low) ** u : p.low + u * (p.high - p.low);
+  const held = Math.max(p.low, Math.min(p.high, value));
+  return p.kind === "int" ? Math.round(held) : held;
+}
+const middle = (p) => placed(p, 0.5);
+
+// Pixels along an axis; options stand in the middle of their cell.
+function along(p, count, from, to) {
+  if (p.kind === "choice") return (value) => from + ((p.options.indexOf(value) + 0.5) / count) * (to - from);
+  return (value) => from + share(p, value) * (to - from);
+}
+const index = (u, count, p) => Math.max(0, Math.min(count - 1, p.kind === "choice" ? Math.floor(u * count) : Math.round(u * (count - 1))));
+
+function axis(plot, p, at, place) {
+  const marks = p.kind === "choice" ? p.options : p.log ? decades(p.low, p.high) : ticks(p.low, p.high, 4);
+  for (const m of marks) plot.append(svg("text", place(at(m)), p.kind === "choice" ? String(m).slice(0, 9) : number(m, 3)));
+}
+function decades(low, high) {
+  const out = [];
+  for (let k = Math.ceil(Math.log10(low) - 1e-9); 10 ** k <= high * 1.000001; k++) out.push(10 ** k);
+  return out.length > 1 ? out : [low, high];
+}

@@ -1,0 +1,82 @@
+"""What clients may send. May import every other layer."""
+
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from crashbo.app.bench.bench import Told
+from crashbo.app.bench.definition import LARGEST
+
+Number = Annotated[float, Field(strict=True, allow_inf_nan=False, ge=-LARGEST, le=LARGEST)]
+Seconds = Annotated[float, Field(strict=True, allow_inf_nan=False, gt=0, le=1e9)]
+Name = Annotated[str, Field(strict=True, max_length=80)]
+Text = Annotated[str, Field(strict=True, max_length=500)]
+Request = Annotated[str, Field(strict=True, min_length=1, max_length=100)]
+Yes = Annotated[bool, Field(strict=True)]
+Value = Number | Name | Yes
+Params = Annotated[dict[Name, Value], Field(max_length=200)]
+
+
+class Body(BaseModel):
+    """Nothing but the fields that are named."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class AskBody(Body):
+    """The next trial, please."""
+
+    request: Request | None = Field(None, description="Chosen by the client; sent again, it gets the same trial.")
+    lease: Seconds | None = Field(None, description="Seconds after which the trial is given up (default: the study's).")
+
+
+class TellBody(Body):
+    """What came of a trial: exactly one of cost, crash and void."""
+
+    cost: Number | None = Field(None, description="It succeeded.")
+    measured: Annotated[dict[Name, Number], Field(max_length=100)] | None = Field(None, description="By constraint.")
+    crash: Yes | Text | None = Field(None, description="It crashed because of its setting: true, or why.")
+    blame: Name | Annotated[list[Name], Field(max_length=100)] | None = Field(None, description="Constraints violated.")
+    void: Yes | Text | None = Field(None, description="Something else went wrong: true, or what.")
+    request: Request | None = Field(None, description="Chosen by the client; sent again, it counts once.")
+
+    def told(self) -> Told:
+        """What it says."""
+        return Told(self.cost, self.measured, self.crash, self.blame, self.void)
+
+
+class AddBody(TellBody):
+    """A trial that was not asked for, with what came of it."""
+
+    params: Params
+
+    def setting(self) -> dict[str, Any]:
+        """Its parameters."""
+        return dict(self.params)
+
+
+class VoidBody(Body):
+    """Why a trial says nothing."""
+
+    reason: Text = ""
+    request: Request | None = None
+
+
+class LeaseBody(Body):
+    """How long to wait for a trial."""
+
+    seconds: Seconds
+
+
+class SliceBody(Body):
+    """Which slice through the space."""
+
+    axes: Annotated[list[Name], Field(min_length=1, max_length=2)]
+    at: Params
+    size: Annotated[int, Field(strict=True, ge=2, le=101)] = 41
+
+
+class SessionBody(Body):
+    """A token, to be kept in a cookie."""
+
+    token: Text

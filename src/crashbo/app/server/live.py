@@ -1,0 +1,162 @@
+"""What is known of the study right now, models included, and who wants to hear when it changes.
+
+May import every other layer. One thread looks after it; fits run in processes of their own (`bench.mind`).
+"""
+
+import asyncio
+import logging
+import threading
+import uuid
+from typing import Any
+
+from crashbo.app.bench.bench import Bench
+from crashbo.app.bench.looking import Expectation, Level, Slice, history_points
+from crashbo.app.bench.mind import Asker, Picture, Place, Told, Viewer, told_of
+from crashbo.integrations.optuna.ledger import Entry
+from crashbo.optimizer.records import Trial
+
+_LOOK_AGAIN = 1.0  # seconds between looks at the store, which others may write to
+_log = logging.getLogger("crashbo")
+
+
+class Live:
+    """A study under watch."""
+
+    def __init__(self, store: str, name: str | None = None) -> None:
+        self.bench = Bench.open(store, name)
+        place = Place(store, self.bench.ledger.name)
+        self._asker, self._viewer = Asker(place), Viewer(place)
+        self.boot = uuid.uuid4().hex
+        self.revision = 0
+        self.thinking = False
+        self.picture: Picture | None = None
+        self.expected: dict[int, Expectation] = {}  # by number of the open trials
+        self.history: dict[str, list[Level]] = {}
+        self._levels: dict[Told, dict[str, Level]] = {}  # by the trials they were learnt from
+        self._seen: list[Entry] | None = None  # what the store said last
+        self._listeners: set[tuple[asyncio.AbstractEventLoop, asyncio.Queue[dict[str, Any]]]] = set()
+        self._poke, self._stopped = threading.Event(), threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="crashbo-live", daemon=True)
+
+    def start(self) -> None:
+        """Begin to watch."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End, with the worker processes."""
+        self._stopped.set()
+        self._poke.set()
+        self._viewer.worker.close()
+        self._asker.worker.close()
+        self._thread.join(timeout=5.0)
+
+    def poke(self) -> None:
+        """Something was written: let everybody know, and look at once."""
+        self._publish()
+        self._poke.set()
+
+    def listen(self) -> "asyncio.Queue[dict[str, Any]]":
+        """A queue of what happens from now on, for the running event loop."""
+        queue: asyncio.Queue[dict[str, Any]] = asyncio.Queue(maxsize=100)
+        self._listeners.add((asyncio.get_running_loop(), queue))
+        return queue
+
+    def leave(self, queue: "asyncio.Queue[dict[str, Any]]") -> None:
+        """No longer interested."""
+        self._listeners = {pair for pair in self._listeners if pair[1] is not queue}
+
+    def ask(self, request: str | None, lease: float | None) -> Trial:
+        """The next trial, handed out by a worker."""
+        return self._asker.ask(request, lease)
+
+    def slice(self, axes: list[str], at: dict[str, Any], size: int) -> Slice | None:
+        """Cost and P(safe) over one or two parameters; None before a trial was told."""
+        return None if self.picture is None else self._viewer.slice(axes, at, size)
+
+    def signs(self) -> dict[str, Any]:
+        """What is sent to listeners."""
+        return {"revision": self.revision, "boot": self.boot, "thinking": self.thinking}
+
+    def _watch(self) -> None:
+        while not self._stopped.is_set():
+            self._poke.wait(_LOOK_AGAIN)
+            self._poke.clear()
+            try:
+                self._refresh()
+            except Exception:  # the store may be out of reach for a while, or a worker be killed: look again later
+                if self._stopped.is_set():
+                    return
+                _log.exception("could not look at the study; trying again")
+                self._set_thinking(False)
+                self._stopped.wait(_LOOK_AGAIN)
+
+    def _refresh(self) -> None:
+        entries = self.bench.entries()
+        if entries != self._seen:
+            self._seen = entries
+            self._publish()
+        told = told_of([e.trial for e in entries])
+        if told != (self.picture.told if self.picture else ()):
+            self._look()
+        self._expect(entries)
+        self._asker.think_ahead()
+        self._remember()
+
+    def _look(self) -> None:
+        """Fit the models anew, in their process."""
+        self._set_thinking(True)
+        self.picture, self.expected = self._viewer.picture(), {}
+        if self.picture is not None:
+            self._levels[self.picture.told] = self.picture.levels
+        self._draw_history()
+        self._expect(self.bench.entries())
+        self.thinking = False
+        self._publish()
+
+    def _expect(self, entries: list[Entry]) -> None:
+        """What the models expect of the trials under way."""
+        pending = [e.trial for e in entries if e.open]
+        if self.picture is None or {t.number for t in pending} == set(self.expected):
+            return
+        found = self._viewer.expect([t.params for t in pending])
+        self.expected = {t.number: e for t, e in zip(pending, found, strict=True)}
+        self._publish()
+
+    def _remember(self) -> None:
+        """One more point of the thresholds' past; the newest first."""
+        if self.picture is None or self._poke.is_set():
+            return
+        told = self.picture.told
+        for count in reversed(history_points(len(told))):
+            if told[:count] not in self._levels:
+                self._levels[told[:count]] = self._viewer.levels_before(count)
+                self._draw_history()
+                self._publish()
+                self._poke.set()  # there may be more
+                return
+
+    def _draw_history(self) -> None:
+        told = self.picture.told if self.picture else ()
+        known = {n: self._levels[told[:n]] for n in range(1, len(told) + 1) if told[:n] in self._levels}
+        self._levels = {told[:n]: levels for n, levels in known.items()}  # others were corrected away
+        names = self.picture.levels if self.picture else ()
+        self.history = {name: [levels[name] for levels in known.values() if name in levels] for name in names}
+
+    def _set_thinking(self, now: bool) -> None:
+        if self.thinking != now:
+            self.thinking = now
+            self._publish()
+
+    def _publish(self) -> None:
+        self.revision += 1
+        for loop, queue in list(self._listeners):
+            try:
+                loop.call_soon_threadsafe(_put, queue, self.signs())
+            except RuntimeError:
+                continue  # its loop is closed
+
+
+def _put(queue: "asyncio.Queue[dict[str, Any]]", signs: dict[str, Any]) -> None:
+    if queue.full():  # a listener that sleeps needs the latest only
+        queue.get_nowait()
+    queue.put_nowait(signs)

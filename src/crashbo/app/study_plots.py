@@ -1,0 +1,239 @@
+"""Figures of a study, from what `report` gathered. May import every other layer; matplotlib by way of `plots`.
+
+Colours have the meanings that they have in `plots`.
+"""
+
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crashbo.app.bench.looking import Level, Slice
+from crashbo.app.plots import CRASH, LEVEL, MODEL, NEXT, SUCCESS, Axes, Figure, dress, title
+from crashbo.optimizer.records import Trial
+from crashbo.search.space import Choice, Parameter
+
+if TYPE_CHECKING:
+    from crashbo.app.report import Gathered
+
+Array = NDArray[np.float64]
+_DPI = 130
+_BAND = "#E69F00"
+_SAFE = 0.9
+
+
+def save(figure: Figure, to: BinaryIO) -> None:
+    """Write a figure as PNG."""
+    figure.savefig(to, format="png", backend="agg", dpi=_DPI)
+
+
+def draw_all(g: "Gathered") -> dict[str, Figure]:
+    """All figures that there is something to show in, by name."""
+    if not any(t.state in ("success", "crash") for t in g.trials):
+        return {}
+    out = {"cost": draw_cost(g)}
+    for i, (name, levels) in enumerate(g.history.items()):
+        out[f"threshold-{i + 1}"] = draw_level(g, name, levels)
+    out["influence"] = draw_influence(g)
+    for i, found in enumerate(g.slices):
+        out[f"slice-{i + 1}"] = draw_line(g, found) if len(found.axes) == 1 else draw_slice(g, found)
+    return out
+
+
+def draw_cost(g: "Gathered") -> Figure:
+    """Cost over trials, crashes and voids marked."""
+    label, unit = g.definition.labels.cost, g.definition.labels.units.get("cost", "")
+    figure, axes = _panel(f"{_capital(label)} over trials", "crosses are crashes, rings are voids")
+    done = [t for t in g.trials if t.state == "success"]
+    if done:
+        costs = np.array([t.cost for t in done], dtype=float)
+        best = (np.maximum if g.definition.direction == "maximize" else np.minimum).accumulate(costs)
+        numbers = [t.number for t in done]
+        axes.step([*numbers, len(g.trials) - 1], [*best, best[-1]], where="post", color=MODEL, linewidth=1.8, zorder=2)
+        axes.plot(numbers, costs, "o", color=SUCCESS, markersize=5, zorder=3)
+        axes.set_ylim(*_ends(costs, [best[-1]]))
+    _rail(axes, g.trials)
+    axes.set_ylabel(_with_unit(label, unit))
+    return figure
+
+
+def draw_level(g: "Gathered", name: str, levels: list[Level]) -> Figure:
+    """A threshold with its interval over trials, beside what was measured."""
+    figure, axes = _panel(f"Crash threshold of {name}", "with its 90 % interval, as learnt trial by trial")
+    known = [
+        (level.number, level.value, *level.interval) for level in levels if level.value is not None and level.interval
+    ]
+    if known:
+        x, value, low, high = np.array([*known, (len(g.trials) - 1, *known[-1][1:])], dtype=float).T
+        axes.fill_between(x, low, high, color=_BAND, alpha=0.22, linewidth=0)
+        axes.plot(x, value, color=LEVEL, linewidth=1.8)
+    seen = [(t.number, t.measured[name]) for t in g.trials if name in t.measured and t.state == "success"]
+    if seen:
+        axes.plot(*zip(*seen, strict=True), "o", color=SUCCESS, markersize=5)
+    values = np.array([y for _, y in seen] or [level[1] for level in known] or [0.0], dtype=float)
+    axes.set_ylim(*_ends(values, list(known[-1][2:]) if known else []))
+    _rail(axes, g.trials)
+    axes.set_ylabel(_with_unit(name, g.definition.labels.units.get(name, "")))
+    return figure
+
+
+def draw_influence(g: "Gathered") -> Figure:
+    """Which parameters matter."""
+    names = list(next(iter(g.influence.values())))
+    figure = Figure(figsize=(7.6, 1.1 + 0.42 * len(names)), layout="constrained")
+    axes = figure.subplots()
+    dress(axes)
+    title(axes, "Which parameters matter", "share of the variation over the space that involves each")
+    names.sort(key=lambda name: max(of[name] for of in g.influence.values()))
+    shown = [("cost", g.definition.labels.cost, MODEL), ("safety", "P(safe)", NEXT)]
+    for i, (kind, label, color) in enumerate([s for s in shown if s[0] in g.influence]):
+        at = np.arange(len(names)) + 0.2 - 0.4 * i
+        axes.barh(at, [g.influence[kind][name] for name in names], height=0.36, color=color, label=label)
+    axes.set_yticks(range(len(names)), [_plain(name) for name in names])
+    axes.set_xlim(0.0, 1.0)
+    axes.legend(frameon=False, fontsize=9, loc="lower right")
+    return figure
+
+
+def draw_slice(g: "Gathered", found: Slice) -> Figure:
+    """Expected cost and P(safe) over two parameters."""
+    figure = Figure(figsize=(7.6, 3.7), layout="constrained")
+    held = ", ".join(f"{k} {_short(v)}" for k, v in found.at.items() if k not in found.axes)
+    label = g.definition.labels.cost
+    panels = figure.subplots(1, 2 if found.cost is not None else 1, squeeze=False)[0]
+    fields = [(found.p_safe, "P(safe)", "RdBu", (0.0, 1.0))]
+    if found.cost is not None:
+        colours = "viridis" if g.definition.direction == "maximize" else "viridis_r"
+        fields.insert(0, (found.cost, f"expected {label}", colours, (float(found.cost.min()), float(found.cost.max()))))
+    x, y = (_grid(g, name, values) for name, values in zip(found.axes, found.grid, strict=True))
+    for axes, (field, words, colours, (low, high)) in zip(panels, fields, strict=True):
+        smooth = not any(isinstance(g.definition.space.parameters[name], Choice) for name in found.axes)
+        shading = "gouraud" if smooth else "nearest"
+        image = axes.pcolormesh(x, y, field, cmap=colours, vmin=low, vmax=high, shading=shading, rasterized=True)
+        if smooth and found.p_safe.min() < _SAFE < found.p_safe.max():
+            axes.contour(x, y, found.p_safe, levels=[_SAFE], colors="white", linewidths=1.6)
+        _dots(axes, g, found.axes)
+        _name_axes(axes, g, found.axes)
+        axes.set_title(_plain(words), loc="left", fontsize=10, fontweight="bold")
+        figure.colorbar(image, ax=axes, fraction=0.05)
+    words = f"white line: P(safe) = {_SAFE:g}" + (f"; at {held}" if held else "")
+    figure.supxlabel(_plain(words), fontsize=8.5, color="#4D4D4D")
+    return figure
+
+
+def draw_line(g: "Gathered", found: Slice) -> Figure:
+    """Expected cost and P(safe) over the only parameter."""
+    figure = Figure(figsize=(7.6, 4.6), layout="constrained")
+    upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=[3, 2])
+    x = _grid(g, found.axes[0], found.grid[0])
+    for axes in (upper, lower):
+        dress(axes)
+    title(upper, f"Expected {g.definition.labels.cost}", "with its 90 % interval")
+    if found.cost is not None and found.cost_std is not None:
+        upper.fill_between(
+            x, found.cost - 1.645 * found.cost_std, found.cost + 1.645 * found.cost_std, color=MODEL, alpha=0.16
+        )
+        upper.plot(x, found.cost, color=MODEL, linewidth=1.8)
+    done = [t for t in g.trials if t.state == "success"]
+    upper.plot([_place(g, found.axes[0], t) for t in done], [t.cost for t in done], "o", color=SUCCESS, markersize=5)
+    title(lower, "P(safe)", "")
+    lower.plot(x, found.p_safe, color=NEXT, linewidth=1.8)
+    crashed = [t for t in g.trials if t.state == "crash"]
+    lower.plot(
+        [_place(g, found.axes[0], t) for t in crashed], [0.03] * len(crashed), "x", color=CRASH, markeredgewidth=2.2
+    )
+    lower.set_ylim(-0.03, 1.05)
+    _name_axes(lower, g, found.axes)
+    return figure
+
+
+def _panel(name: str, what: str) -> tuple[Figure, Axes]:
+    figure = Figure(figsize=(7.6, 3.1), layout="constrained")
+    axes = figure.subplots()
+    dress(axes)
+    title(axes, _plain(name), what)
+    axes.set_xlabel("trial", fontsize=9)
+    return figure, axes
+
+
+def _rail(axes: Axes, trials: list[Trial]) -> None:
+    """Trials without a cost, on a rail below the others."""
+    low, high = axes.get_ylim()
+    at = low - 0.07 * (high - low)
+    for state, style in (
+        ("crash", {"marker": "x", "color": CRASH, "markeredgewidth": 2.0}),
+        ("void", {"marker": "o", "color": "#8C8C8C", "markerfacecolor": "none"}),
+    ):
+        numbers = [t.number for t in trials if t.state == state]
+        axes.plot(numbers, [at] * len(numbers), linestyle="none", markersize=6, **style)
+    axes.set_ylim(low - 0.14 * (high - low), high)
+
+
+def _dots(axes: Axes, g: "Gathered", names: tuple[str, ...]) -> None:
+    for t in g.trials:
+        if t.state not in ("success", "crash"):
+            continue
+        at = [_place(g, name, t) for name in names]
+        if t.state == "crash":
+            axes.plot(*at, "x", color="white", markersize=7, markeredgewidth=3.6)
+            axes.plot(*at, "x", color=CRASH, markersize=7, markeredgewidth=2.0)
+        else:
+            best = g.best is not None and t.number == g.best.number
+            axes.plot(
+                *at, "o", color="#F0E442" if best else "white", markeredgecolor="black", markersize=7 if best else 4
+            )
+
+
+def _name_axes(axes: Axes, g: "Gathered", names: tuple[str, ...]) -> None:
+    units = g.definition.labels.units
+    for name, letter in zip(names, "xy", strict=False):
+        getattr(axes, f"set_{letter}label")(_with_unit(name, units.get(name, "")), fontsize=9)
+        parameter = g.definition.space.parameters[name]
+        if isinstance(parameter, Choice):
+            getattr(axes, f"set_{letter}ticks")(
+                range(len(parameter.options)), [_plain(str(o)) for o in parameter.options]
+            )
+        else:
+            if parameter.log:
+                getattr(axes, f"set_{letter}scale")("log")
+            getattr(axes, f"set_{letter}lim")(parameter.low, parameter.high)
+    axes.tick_params(labelsize=8.5)
+
+
+def _grid(g: "Gathered", name: str, values: tuple[Any, ...]) -> Array:
+    return np.array([_coordinate(g.definition.space.parameters[name], v) for v in values], dtype=float)
+
+
+def _place(g: "Gathered", name: str, trial: Trial) -> float:
+    return _coordinate(g.definition.space.parameters[name], trial.params[name])
+
+
+def _coordinate(parameter: Parameter, value: Any) -> float:
+    return float(parameter.options.index(value)) if isinstance(parameter, Choice) else float(value)
+
+
+def _ends(values: Array, always: list[float]) -> tuple[float, float]:
+    """Ends that hold the bulk of the values: one huge cost must not flatten all others."""
+    q10, q25, q75, q90 = np.quantile(values, [0.1, 0.25, 0.75, 0.9])
+    spread = max(q75 - q25, 0.5 * (q90 - q10))
+    low = min(max(float(values.min()), q25 - 4.0 * spread), *always, np.inf)
+    high = max(min(float(values.max()), q75 + 4.0 * spread), *always, -np.inf)
+    pad = 0.08 * (high - low or abs(high) or 1.0)
+    return low - pad, high + pad
+
+
+def _with_unit(name: str, unit: str) -> str:
+    return _plain(f"{name} ({unit})" if unit else name)
+
+
+def _plain(text: str) -> str:
+    """Text that matplotlib takes as it is: a dollar sign begins no formula."""
+    return text.replace("\\", "").replace("$", r"\$")[:80]
+
+
+def _short(value: Any) -> str:
+    return f"{value:.3g}" if isinstance(value, float) else str(value)
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]

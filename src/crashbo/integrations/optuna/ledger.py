@@ -1,0 +1,249 @@
+"""A study as a ledger: its trials with all that the storage knows of them, and every way to write to it.
+
+May import optimizer and below, and Optuna. Says nothing of what may be written when: that is up to those who write.
+"""
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import optuna
+from optuna import Study
+from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
+from optuna.study import StudyDirection
+from optuna.trial import FrozenTrial, TrialState
+
+from crashbo.integrations.optuna import stored
+from crashbo.integrations.optuna.sampler import CrashSampler
+from crashbo.integrations.optuna.settings import Settings, declared_in
+from crashbo.integrations.optuna.spaces import Axes, common
+from crashbo.integrations.optuna.stored import Reading
+from crashbo.optimizer.optimizer import Direction
+from crashbo.optimizer.records import Trial
+from crashbo.search.space import Choice, Float, Int, Parameter, Space
+
+REQUEST, TOLD = "crashbo:request", "crashbo:told"  # ids of the requests that asked for a trial and that told it
+_CHOOSING = 600.0  # seconds after which a trial is given up whose process died while choosing it
+
+
+class Closed(Exception):
+    """Somebody else ended the trial first."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A trial, and what the storage knows of it beside its record."""
+
+    trial: Trial
+    id: int  # in the storage
+    queued: bool  # waits to be handed out
+    choosing: bool  # handed out, but its parameters are still being chosen
+    lease: float | None  # seconds since 1970 until which it is waited for
+    late: bool  # its lease ran out before it was told
+    request: str | None  # that asked for it
+    told: str | None  # request that told it
+    finished: bool  # Optuna's own record is closed
+    at: float  # when it last changed, seconds since 1970
+    corrections: int
+
+    @property
+    def open(self) -> bool:
+        """Whether somebody is running it."""
+        return self.trial.state == "pending" and not self.queued and not self.choosing
+
+
+class LedgerSampler(CrashSampler):
+    """A CrashSampler that writes notes on a trial before its parameters are chosen."""
+
+    notes: Mapping[str, Any] = {}
+
+    def before_trial(self, study: Study, trial: FrozenTrial) -> None:
+        """Begin the trial's lease, and keep which request it belongs to."""
+        for key, value in self.notes.items():
+            study._storage.set_trial_system_attr(trial._trial_id, key, value)
+
+
+class Ledger:
+    """One study in its storage."""
+
+    def __init__(self, study: Study, sampler: LedgerSampler | None = None) -> None:
+        self.study = study
+        self.sampler = sampler or LedgerSampler()
+        study.sampler = self.sampler
+
+    @property
+    def name(self) -> str:
+        """The study's name."""
+        return str(self.study.study_name)
+
+    @property
+    def direction(self) -> Direction:
+        """Whether the cost is to be low or high."""
+        return "maximize" if self.study.direction == StudyDirection.MAXIMIZE else "minimize"
+
+    def read(self) -> "Page":
+        """What the storage holds now."""
+        return Page(Reading.of(self.study))
+
+    def entry(self, number: int) -> tuple[Entry, Settings, Mapping[str, Any]] | None:
+        """One trial, read without the others, with the study's settings and attributes; None if there is none."""
+        storage, attrs = self.study._storage, self.study.user_attrs
+        settings = declared_in(attrs)
+        if settings.space is None:  # then all trials together say which parameters there are
+            page = self.read()
+            entries = page.entries()
+            return (entries[number], page.settings, page.attrs) if 0 <= number < len(entries) else None
+        try:
+            found = storage.get_trial(storage.get_trial_id_from_study_id_trial_number(self.study._study_id, number))
+        except (KeyError, OverflowError):
+            return None
+        trial = stored.single(found, attrs, settings)
+        return _entry(found, trial, attrs, settings, list(settings.space)), settings, attrs
+
+    def set_attr(self, key: str, value: Any) -> None:
+        """Write an attribute of the study, whole or not at all."""
+        self.study.set_user_attr(key, value)
+
+    def queue(self, params: Mapping[str, Any]) -> None:
+        """Let a setting be handed out before the search is asked."""
+        self.study.enqueue_trial(dict(params))
+
+    def hand_out(self, request: str | None, lease: float | None) -> int:
+        """A new trial with its parameters; gives its number. A lease of None is the study's own."""
+        page = self.read()
+        self.sampler.notes = {stored.LEASE: time.time() + _CHOOSING, REQUEST: request}
+        asked = self.study.ask(fixed_distributions=page.distributions)
+        seconds = lease or page.settings.lease
+        self.note(asked._trial_id, {stored.LEASE: None if seconds is None else time.time() + seconds})
+        return int(asked.number)
+
+    def close(self, entry: Entry, judged: Trial, request: str | None = None) -> None:
+        """Write what came of a trial; its end comes last."""
+        storage = self.study._storage
+        success = judged.state == "success"
+        try:
+            if request is not None:
+                self.note(entry.id, {TOLD: request})
+            for key, value in _notes(judged).items():
+                storage.set_trial_user_attr(entry.id, key, value)
+            values = [judged.cost] if success and judged.cost is not None else None
+            storage.set_trial_state_values(entry.id, TrialState.COMPLETE if success else TrialState.FAIL, values)
+        except optuna.exceptions.UpdateFinishedTrialError:
+            raise Closed from None
+
+    def add(self, judged: Trial, request: str | None) -> Trial:
+        """A trial that was not asked for, written as a whole."""
+        page = self.read()
+        success = judged.state == "success"
+        self.study.add_trial(
+            optuna.trial.create_trial(
+                state=TrialState.COMPLETE if success else TrialState.FAIL,
+                value=judged.cost,
+                params=dict(judged.params),
+                distributions={name: _widened(d, judged.params[name]) for name, d in page.distributions.items()},
+                user_attrs=_notes(judged),
+                system_attrs={REQUEST: request},
+            )
+        )
+        added = [e.trial for e in self.read().entries()[len(page.reading.trials) :] if e.trial.params == judged.params]
+        return added[-1]
+
+    def note(self, trial_id: int, notes: Mapping[str, Any]) -> None:
+        """Write notes on a trial that is still open."""
+        try:
+            for key, value in notes.items():
+                self.study._storage.set_trial_system_attr(trial_id, key, value)
+        except optuna.exceptions.UpdateFinishedTrialError:
+            raise Closed from None
+
+
+@dataclass(frozen=True)
+class Page:
+    """What a storage holds of a study at one moment."""
+
+    reading: Reading
+
+    @property
+    def settings(self) -> Settings:
+        """What was declared."""
+        return self.reading.declared
+
+    @property
+    def attrs(self) -> Mapping[str, Any]:
+        """Attributes of the study."""
+        return self.reading.attrs
+
+    @property
+    def distributions(self) -> dict[str, BaseDistribution]:
+        """The parameters: declared, or those that the trials share."""
+        return dict(self.settings.space or common(self.reading.trials))
+
+    @property
+    def space(self) -> Space:
+        """The parameters as people see them."""
+        return Space({name: _parameter(d) for name, d in self.distributions.items()})
+
+    def places(self, params: Mapping[str, Any]) -> bool:
+        """Whether params give every parameter, and nothing else, a value that it can have, be it out of bounds."""
+        return set(params) == set(self.distributions) and Axes(self.distributions).place(params)
+
+    def entries(self) -> list[Entry]:
+        """Every trial, in order of number."""
+        names = list(self.distributions)
+        pairs = zip(self.reading.trials, self.reading.records(self.settings), strict=True)
+        return [_entry(frozen, trial, self.attrs, self.settings, names) for frozen, trial in pairs]
+
+
+def _entry(
+    frozen: FrozenTrial, trial: Trial, attrs: Mapping[str, Any], settings: Settings, names: Sequence[str]
+) -> Entry:
+    notes = frozen.system_attrs
+    correction = attrs.get(f"{stored.CORRECTED}{trial.number}") or {}
+    when = frozen.datetime_complete or frozen.datetime_start
+    lease = notes.get(stored.LEASE)
+    if lease is None and settings.lease is not None and frozen.datetime_start is not None:
+        lease = frozen.datetime_start.timestamp() + settings.lease
+    running = frozen.state == TrialState.RUNNING
+    ordered = {name: trial.params[name] for name in names if name in trial.params}
+    return Entry(
+        trial=replace(trial, params=ordered or trial.params),
+        id=frozen._trial_id,
+        queued=frozen.state == TrialState.WAITING,
+        choosing=running and not all(name in frozen.params for name in names),
+        lease=lease if running else None,
+        late=trial.state == "void" and trial.reason == stored.EXPIRED,
+        request=notes.get(REQUEST),
+        told=notes.get(TOLD),
+        finished=frozen.state.is_finished(),
+        at=max(correction.get("at", 0.0), 0.0 if when is None else when.timestamp()),
+        corrections=len(correction.get("past", ())),
+    )
+
+
+def _notes(judged: Trial) -> dict[str, Any]:
+    """What Optuna has no room for."""
+    notes: dict[str, Any] = {stored.MEASURED + name: value for name, value in judged.measured.items()}
+    if judged.state != "success":
+        notes |= {stored.STATE: judged.state, stored.REASON: judged.reason}
+    if judged.blame:
+        notes[stored.BLAME] = list(judged.blame)
+    return notes
+
+
+def _parameter(d: BaseDistribution) -> Parameter:
+    """What a person is shown of a distribution."""
+    if isinstance(d, CategoricalDistribution):
+        return Choice(d.choices if len(d.choices) > 1 else (*d.choices, "—"))
+    assert isinstance(d, FloatDistribution | IntDistribution)
+    kind = Float if isinstance(d, FloatDistribution) else Int
+    return kind(d.low, d.high if d.high > d.low else d.low + 1, log=d.log)  # type: ignore[arg-type]
+
+
+def _widened(d: BaseDistribution, value: Any) -> BaseDistribution:
+    """The distribution, stretched to hold a value from outside: old data may lie beyond the bounds of now."""
+    if isinstance(d, FloatDistribution) and not d.low <= value <= d.high:
+        return FloatDistribution(min(d.low, value), max(d.high, value), log=d.log)
+    if isinstance(d, IntDistribution) and not d.low <= value <= d.high:
+        return IntDistribution(min(d.low, int(value)), max(d.high, int(value)), log=d.log)
+    return d

@@ -1,0 +1,60 @@
+"""Where studies live: a SQLite file, or any other of Optuna's storages.
+
+May import optimizer and below, and Optuna.
+"""
+
+from pathlib import Path
+
+import optuna
+from optuna import Study
+from optuna.storages import BaseStorage, RDBStorage
+
+from crashbo.optimizer.optimizer import Direction
+
+_PATIENCE = 60.0  # seconds that one process waits for another to finish writing to the same SQLite file
+
+
+def open_storage(store: str, *, create: bool = False) -> BaseStorage:
+    """The storage of a file name or of one of Optuna's URLs."""
+    optuna.logging.set_verbosity(optuna.logging.ERROR)  # it reports every failed trial; here they are expected
+    if "://" not in store:
+        if not create and not Path(store).is_file():
+            raise ValueError(f"store must be an existing file or a URL; got {store!r}. Begin with: crashbo new")
+        store = f"sqlite:///{Path(store).absolute()}"
+    try:
+        if store.startswith("sqlite:"):
+            storage = RDBStorage(store, engine_kwargs={"connect_args": {"timeout": _PATIENCE}})
+            with storage.engine.connect() as connection:  # so that those who read do not hold up those who write
+                connection.exec_driver_sql("PRAGMA journal_mode=WAL")
+            return optuna.storages.get_storage(storage)
+        return optuna.storages.get_storage(store)
+    except Exception as error:  # whatever the database's driver raises
+        words = str(error).strip() or type(error).__name__
+        raise ValueError(
+            f"store must be a database that can be opened; got {store!r} ({words.splitlines()[0][:200]}). Check it."
+        ) from None
+
+
+def create_study(store: str, name: str, direction: Direction) -> Study:
+    """A new study in a store."""
+    storage = open_storage(store, create=True)
+    if name in names(storage):
+        raise ValueError(f"name must be new in its store; {name!r} is there. Choose another.")
+    return optuna.create_study(storage=storage, study_name=name, direction=direction)
+
+
+def load_study(store: str, name: str | None = None) -> Study:
+    """A study of a store; without a name the only one there is."""
+    storage = open_storage(store)
+    found = names(storage)
+    if name is None and len(found) != 1:
+        raise ValueError(f"study must be named where a store has {len(found)}: {', '.join(found)}. Say --study NAME.")
+    chosen = found[0] if name is None else name
+    if chosen not in found:
+        raise ValueError(f"study must be one of {', '.join(found) or 'none yet'}; got {chosen!r}. Mend the name.")
+    return optuna.load_study(storage=storage, study_name=chosen)
+
+
+def names(storage: BaseStorage) -> list[str]:
+    """Names of the studies in a storage."""
+    return sorted(optuna.get_all_study_names(storage))

@@ -1,0 +1,200 @@
+"""The bench: whatever is asked, told, corrected and repeated, nothing is lost and nothing counts twice."""
+
+import multiprocessing
+import time
+
+import optuna
+import pytest
+from conftest import SAID
+
+from crashbo.app.bench import Bench, Conflict, Definition, Missing, Told, table
+from crashbo.integrations.optuna import records
+
+SUCCESS = Told(cost=0.5, measured={"current": 90.0})
+
+
+def test_asked_again_with_the_same_request_it_is_the_same_trial(bench):
+    first = bench.ask(request="a")
+    assert bench.ask(request="a") == first
+    assert bench.ask(request="b").number == 1
+    assert bench.ask().number == 2
+
+
+def test_told_twice_it_counts_once_and_told_otherwise_it_is_refused(bench):
+    number = bench.ask().number
+    told = bench.tell(number, SUCCESS)
+    assert (told.state, told.cost, told.measured) == ("success", 0.5, {"current": 90.0})
+    assert bench.tell(number, SUCCESS) == told
+    with pytest.raises(Conflict, match=r"trial 0 must be pending to be told; it is a success\. Use fix"):
+        bench.tell(number, Told(crash=True))
+    assert bench.trials == [told]
+
+
+def test_a_repeated_tell_is_known_by_its_request_even_after_a_correction(bench):
+    bench.ask()
+    bench.tell(0, SUCCESS, request="x")
+    bench.fix(0, Told(crash="it fell"))
+    assert bench.tell(0, SUCCESS, request="x").state == "crash"
+    assert bench.trials[0].reason == "it fell"
+
+
+def test_corrections_can_be_undone_one_after_the_other_and_nothing_that_was_said_is_forgotten(bench):
+    bench.ask()
+    bench.tell(0, SUCCESS)
+    bench.fix(0, Told(crash="it fell", blame="current"))
+    bench.fix(0, Told(void="wrong robot"))
+    states = [bench.trials[0].state]
+    for _ in range(3):
+        bench.undo(0)
+        states.append(bench.trials[0].state)
+    assert states == ["void", "crash", "success", "pending"]
+    with pytest.raises(Conflict, match="must have been told to be undone"):
+        bench.undo(0)
+    bench.tell(0, Told(cost=0.7))
+    assert (bench.trials[0].cost, bench.trials[0].measured) == (0.7, {})
+    assert bench.entry(0).corrections == 6
+
+
+def test_a_success_that_becomes_a_crash_leaves_no_measurement_behind(bench):
+    bench.ask()
+    bench.tell(0, SUCCESS)
+    bench.fix(0, Told(crash=True))
+    assert bench.trials[0].measured == {}
+    assert bench.insight().trials[0].measured == {}
+
+
+def test_undo_without_a_number_means_the_one_told_last(bench):
+    for cost in (0.1, 0.2):
+        bench.tell(bench.ask().number, Told(cost=cost))
+    time.sleep(0.01)
+    bench.fix(0, Told(cost=0.3))
+    assert bench.undo().number == 0
+    assert bench.trials[0].cost == 0.1
+    assert bench.undo(1).state == "pending"
+
+
+def test_a_late_result_is_welcome(bench):
+    number = bench.ask(lease=0.05).number
+    time.sleep(0.1)
+    assert bench.trials[number].state == "void"
+    assert bench.entry(number).late
+    assert bench.tell(number, SUCCESS).state == "success"
+
+
+def test_a_lease_can_be_renewed_until_the_trial_is_told(bench):
+    number = bench.ask(lease=0.2).number
+    bench.renew(number, 60)
+    time.sleep(0.25)
+    assert bench.trials[number].state == "pending"
+    bench.tell(number, SUCCESS)
+    with pytest.raises(Conflict, match="must be pending to be waited for"):
+        bench.renew(number, 60)
+
+
+def test_a_trial_that_nobody_asked_for_may_lie_outside_the_bounds_and_is_learnt_from(bench):
+    told = bench.add({"knee": 1.2, "hip": 0.1}, Told(crash="tripped"), request="r")
+    assert bench.add({"knee": 1.2, "hip": 0.1}, Told(crash="tripped"), request="r") == told
+    assert [t.params for t in bench.insight().trials] == [{"knee": 1.2, "hip": 0.1}]
+    for params in ({"knee": 0.1}, {"knee": 0.1, "hip": 0.2, "toe": 1.0}, {"knee": "a", "hip": 0.1}):
+        with pytest.raises(ValueError, match="params must give each of knee, hip"):
+            bench.add(params, SUCCESS)
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        Told(),
+        Told(cost=1.0, crash=True),
+        Told(cost=float("nan")),
+        Told(cost=float("inf")),
+        Told(cost=1e31),
+        Told(cost="1"),
+        Told(cost=True),
+        Told(cost=1.0, measured={"speed": 1.0}),
+        Told(cost=1.0, measured={"current": float("-inf")}),
+        Told(cost=1.0, measured=[1.0]),
+        Told(cost=1.0, blame="current"),
+        Told(crash="\x00"),
+        Told(crash="\ud800"),
+        Told(crash="x" * 501),
+        Told(crash=True, blame=[1]),
+    ],
+)
+def test_nonsense_is_refused_in_one_sentence_and_changes_nothing(bench, told):
+    bench.ask()
+    before = bench.entries()
+    with pytest.raises(ValueError, match="must") as refusal:
+        bench.tell(0, told)
+    assert "\n" not in str(refusal.value)
+    assert bench.entries() == before
+
+
+@pytest.mark.parametrize("number", [-1, 1, 10**30])
+def test_a_trial_that_is_not_there_is_missed(bench, number):
+    bench.ask()
+    with pytest.raises(Missing):
+        bench.tell(number, SUCCESS)
+
+
+def test_start_points_are_queued_and_handed_out_first(store):
+    bench = Bench.create(store, Definition.of({**SAID, "start": [{"knee": 0.25, "hip": 0.5}]}))
+    assert bench.entries()[0].queued
+    with pytest.raises(Conflict, match="must be handed out to be told"):
+        bench.tell(0, SUCCESS)
+    assert bench.ask().params == {"knee": 0.25, "hip": 0.5}
+
+
+def _tell_in_another_process(store, number):
+    Bench.open(store).tell(number, Told(crash="seen by another process"))
+
+
+def test_processes_share_a_study_and_optuna_reads_it(bench, store):
+    bench.ask(), bench.ask()
+    bench.tell(0, SUCCESS)
+    process = multiprocessing.get_context("spawn").Process(target=_tell_in_another_process, args=(store, 1))
+    process.start()
+    process.join()
+    assert [t.state for t in bench.trials] == ["success", "crash"]
+    study = optuna.load_study(study_name="jump", storage=f"sqlite:///{store}")
+    assert study.best_value == 0.5
+    assert [t.reason for t in records(study)] == ["", "seen by another process"]
+
+
+def test_a_study_of_optunas_own_can_be_looked_at_and_gone_on_with(store):
+    study = optuna.create_study(storage=f"sqlite:///{store}", study_name="theirs")
+    study.optimize(lambda trial: trial.suggest_float("x", 0, 1) ** 2, n_trials=3)
+    bench = Bench.open(store)
+    assert list(bench.definition.space.parameters) == ["x"]
+    bench.tell(bench.ask().number, Told(cost=0.1))
+    assert bench.trials[3].state == "success"
+
+
+def test_trials_go_out_as_csv_and_come_back_and_the_same_file_counts_once(bench, tmp_path):
+    odd = '=cmd|"/c calc"!A1, <b>bold</b>'
+    for told in (SUCCESS, Told(crash=odd, blame=["current"]), Told(void="-5 C in the lab")):
+        bench.tell(bench.ask().number, told)
+    bench.ask()  # pending: says nothing
+    text = table.to_csv(bench.definition, bench.trials)
+    assert "'=cmd" in text
+    other = Bench.create(str(tmp_path / "other.db"), bench.definition)
+    assert table.load(other, text) == (3, 0)
+    assert table.load(other, text) == (0, 3)
+    same = [(t.params, t.state, t.cost, t.measured, t.reason, t.blame) for t in bench.trials[:3]]
+    assert [(t.params, t.state, t.cost, t.measured, t.reason, t.blame) for t in other.trials] == same
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("knee,cost\n0.1,1\n", "it lacks \\['hip'\\]"),
+        ("knee,hip,cost,toe\n0.1,1,2,3\n", "it has \\['toe'\\]"),
+        ("knee,hip,cost\n0.1,0.2,1\n0.1,high,1\n", "line 3 .* hip must be a number; got 'high'"),
+        ("knee,hip,cost\n0.1,0.2,\n", "line 2 .* state must be success, crash or void"),
+        ("knee,hip,cost\n0.1,0.2,nan\n", "line 2 .* cost must be a finite number"),
+        ("knee,hip,cost\n0.1,0.2,1,5\n", "line 2 .* more cells"),
+    ],
+)
+def test_a_csv_with_a_mistake_is_refused_as_a_whole(bench, text, words):
+    with pytest.raises(ValueError, match=words):
+        table.load(bench, text)
+    assert bench.trials == []
