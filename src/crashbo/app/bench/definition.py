@@ -13,6 +13,7 @@ from typing import Any, Literal, get_args
 from crashbo.optimizer.records import AnyConstraint, Constraint, Unmeasured, constraints_of, is_number
 from crashbo.search.risk import Budget, MinSafe, Risk, risk_of
 from crashbo.search.space import Choice, Float, Int, Parameter, Space
+from crashbo.strategies.base import Strategy
 
 Verdict = Literal["crash", "void"]
 RESERVED = ("number", "state", "cost", "reason", "blame", "p_safe", "origin", "request")
@@ -69,7 +70,7 @@ class Definition:
     direction: Literal["minimize", "maximize"] = "minimize"
     risk: Risk | None = None
     noise: float | Mapping[str, float] | None = None
-    strategy: str | None = None
+    strategy: str | Strategy | None = None
     lease: float | None = None  # seconds after which a trial that was handed out is given up
     start: tuple[Mapping[str, Any], ...] = ()
     labels: Labels = Labels()
