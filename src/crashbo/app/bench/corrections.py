@@ -15,7 +15,7 @@ from crashbo.integrations.optuna.stored import CORRECTED
 from crashbo.optimizer.records import Trial
 
 Words = dict[str, Any]
-PENDING: Words = {"state": "pending", "cost": None, "reason": "", "blame": [], "measured": {}}
+PENDING: Words = {"state": "pending", "cost": None, "reason": "", "blame": [], "censored": [], "measured": {}}
 
 
 @dataclass(frozen=True)
@@ -61,9 +61,11 @@ def key(number: int) -> str:
 def words(trial: Trial) -> Words:
     """What a trial says, as plain values."""
     said = {"state": trial.state, "cost": trial.cost, "reason": trial.reason}
-    return {**said, "blame": list(trial.blame), "measured": dict(trial.measured)}
+    names = {"blame": list(trial.blame), "censored": list(trial.censored)}
+    return {**said, **names, "measured": dict(trial.measured)}
 
 
 def applied(trial: Trial, said: Words) -> Trial:
     """A trial that says this."""
-    return replace(trial, **{**said, "blame": tuple(said["blame"]), "measured": dict(said["measured"])})
+    names = {key: tuple(said[key]) for key in ("blame", "censored")}
+    return replace(trial, **{**said, **names, "measured": dict(said["measured"])})
