@@ -4,26 +4,11 @@ import importlib.util
 from pathlib import Path
 
 import pytest
+from jumper import SAID
 
 pytest.importorskip("optuna", reason="Optuna is not installed: pip install 'crashbo[app]'")
 
 from crashbo.app.bench import Bench, Definition
-
-SAID = {
-    "name": "jump",
-    "direction": "maximize",
-    "parameters": {"knee": [0.0, 1.0], "hip": {"low": 0.0, "high": 1.0, "unit": "rad"}},
-    "constraints": {"current": {"unit": "A"}},
-    "cost": {"label": "height", "unit": "m"},
-}
-
-
-def current_of(params):
-    return 60 + 45 * params["knee"] + 40 * params["knee"] * params["hip"]
-
-
-def height_of(params):
-    return 0.35 + 0.4 * params["knee"] - 0.5 * (params["hip"] - 0.6) ** 2
 
 
 @pytest.fixture

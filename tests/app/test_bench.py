@@ -5,7 +5,7 @@ import time
 
 import optuna
 import pytest
-from conftest import SAID
+from jumper import SAID
 
 from crashbo.app.bench import Bench, Conflict, Definition, Missing, Told, table
 from crashbo.integrations.optuna import records

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from conftest import SAID, current_of, height_of
+from jumper import SAID, current_of, height_of
 
 from crashbo import Choice, Float, Optimizer
 from crashbo.app.bench import Bench, Definition, Told

@@ -11,7 +11,7 @@ import pytest
 
 playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed: pip install playwright")
 pytest.importorskip("fastapi", reason="FastAPI is not installed: pip install 'crashbo[app]'")
-from conftest import SAID, current_of, height_of  # noqa: E402
+from jumper import SAID, current_of, height_of  # noqa: E402
 
 from crashbo.app.bench import Bench, Definition  # noqa: E402
 

@@ -8,7 +8,7 @@ import sys
 import time
 
 import pytest
-from conftest import SAID
+from jumper import SAID
 
 from crashbo.app.bench import Bench, Definition, RunRules, Told
 from crashbo.app.bench.runner import parse_result, run_command, run_trial

@@ -5,8 +5,8 @@ import json
 import pytest
 
 pytest.importorskip("fastapi", reason="FastAPI is not installed: pip install 'crashbo[app]'")
-from conftest import SAID
 from fastapi.testclient import TestClient
+from jumper import SAID
 
 from crashbo.app.bench import Bench, Definition
 from crashbo.app.server.api import create_app
