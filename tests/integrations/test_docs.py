@@ -18,7 +18,9 @@ def run(page):
 
 def test_an_optuna_study_that_crashes(capsys):
     seen = run("optuna.md")["seen"]
-    assert seen.thresholds["memory"].interval[0] <= 8.0 <= seen.thresholds["memory"].interval[1]
+    # The page's study has no seed, and one interval in ten may miss the truth: only that it is about right is certain.
+    assert seen.thresholds["memory"].learned
+    assert 5.0 < seen.thresholds["memory"].value < 12.0
     last = capsys.readouterr().out.splitlines()[-1]
     assert (
         last
