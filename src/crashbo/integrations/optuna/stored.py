@@ -102,7 +102,7 @@ def void_expired(study: Study, *, lease: float | None = None) -> list[int]:
         if not _expired(trial, lease, time.time()):
             continue
         try:
-            _note(study, trial, {STATE: "error", REASON: EXPIRED})
+            _note(study, trial, {STATE: "void", REASON: EXPIRED})
             study._storage.set_trial_state_values(trial._trial_id, TrialState.FAIL)
             closed.append(trial.number)
         except optuna.exceptions.UpdateFinishedTrialError:
