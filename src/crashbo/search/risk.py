@@ -26,6 +26,7 @@ _LATELY = 30  # trials over which predicted and observed crashes are compared
 _MOST_DISTRUST = 7.0
 _ALL_BUT_SURE = 0.995
 _LOG_WORTHWHILE = float(np.log(0.3))  # a gain of this share of the noise is worth a leap, or a trial at all
+_NEARLY = 0.8  # share of the highest P(safe) there is
 ALL_BUT_SAFE = 0.9  # P(safe) of the points that tell whether there is anything left to gain safely
 
 
@@ -103,7 +104,11 @@ class Adaptive:
         floor = self._distrusting(self.raised if exhausted else self.usual, situation)
         price = max(situation.log_noise + _LOG_WORTHWHILE, situation.log_gain(self.usual) + float(np.log(self.worth)))
         leaps = situation.log_gain(self.leap) > price and self._rested(situation)
-        return self.leap if leaps else floor
+        if leaps:
+            return self.leap
+        # Where nothing reaches the floor the safest point is one that is known already, and nothing is learnt there.
+        safest = float(np.exp(situation.log_gamma.max()))
+        return floor if safest >= floor else _NEARLY * safest
 
     def _distrusting(self, floor: float, situation: Situation) -> float:
         """The floor, raised by as many units of log odds as there were more crashes lately than predicted."""
