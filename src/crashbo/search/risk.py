@@ -96,6 +96,8 @@ class Adaptive:
     patience: float = 2.0  # trials between leaps
     backoff: float = 1.3  # by which every leap that crashes lengthens the wait
 
+    strict: bool = False  # hold the floor also where nothing reaches it
+
     trials = None
 
     def floor(self, situation: Situation) -> float:
@@ -108,7 +110,7 @@ class Adaptive:
             return self.leap
         # Where nothing reaches the floor the safest point is one that is known already, and nothing is learnt there.
         safest = float(np.exp(situation.log_gamma.max()))
-        return floor if safest >= floor else _NEARLY * safest
+        return floor if self.strict or safest >= floor else _NEARLY * safest
 
     def _distrusting(self, floor: float, situation: Situation) -> float:
         """The floor, raised by as many units of log odds as there were more crashes lately than predicted."""
@@ -179,7 +181,7 @@ class Budget:
         left = self.crashes - int(situation.crashed.sum()) - situation.pending
         if left <= 0:
             return 1.0
-        usual = Adaptive().floor(situation)
+        usual = Adaptive(strict=True).floor(situation)
         if left == 1:
             return max(usual, _ALL_BUT_SURE)
         if situation.trials_left is None:
