@@ -3,23 +3,12 @@
 import numpy as np
 import pytest
 from draws import draw
+from sampling import gaussian_part
 from scipy.special import log_ndtr, logsumexp, ndtr, ndtri
 
 from crashbo.models import GPCR
-from crashbo.numerics.kernels import MATERN52
 
 SAMPLES = 100_000
-
-
-def gaussian_part(X, y, hypers):
-    """Moments of g given the measurements alone, and their log evidence, by dense algebra."""
-    K = hypers["outputscale"] * MATERN52.gram(X, hypers["lengthscales"])[0]
-    seen = ~np.isnan(y)
-    A = K[np.ix_(seen, seen)] + hypers["noise_std"] ** 2 * np.eye(seen.sum())
-    r = y[seen] - hypers["mean"]
-    gain = np.linalg.solve(A, K[seen]).T
-    log_evidence = -0.5 * (r @ np.linalg.solve(A, r) + np.linalg.slogdet(2.0 * np.pi * A)[1])
-    return hypers["mean"] + gain @ r, K - gain @ K[seen], log_evidence
 
 
 def brute_force(X, y, crashed, hypers, rng):
