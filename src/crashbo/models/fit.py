@@ -18,7 +18,7 @@ from crashbo.numerics import bfgs
 
 Array = NDArray[np.float64]
 
-_EP_TOLERANCE = 4e-2  # within the search: the evidence is stationary in the sites, so it errs by the square
+_EP_TOLERANCE = 0.1  # within the search: the evidence is stationary in the sites, so it errs by the square
 _FINAL_TOLERANCE = 1e-6  # of the posterior that is returned
 _MAX_SWEEPS = 40
 _MAX_EVALUATIONS = 150

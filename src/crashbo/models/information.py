@@ -33,7 +33,7 @@ def information(posterior: Posterior, j: int) -> Array:
     order = np.lexsort(posterior.data.X.T)  # a Cholesky factor knows the order of the trials: take always the same
     X, tau = posterior.data.X[order], posterior.ep.sites.tau[j, order]
     K, slope = (matrix[np.ix_(order, order)] for matrix in posterior.grams[j])
-    precision = np.where(posterior.data.measured[j], relative_noise_std(h, n) ** -2.0, 0.0)[order]
+    precision = np.where(posterior.data.measured[j], relative_noise_std(h) ** -2.0, 0.0)[order]
     total = precision + tau
     moved = np.divide(tau, total, out=np.zeros(n), where=total > 0.0)  # a negative site is left out, as in F
     scatter = np.divide(2.0 * precision, total**2, out=np.zeros(n), where=total > 0.0)
