@@ -80,8 +80,8 @@ class CrashModel:
 
         Measurements that are only lower bounds count once their constraint has a whole one, which gives them a scale.
         """
-        checks.start(start, cls)
         data = hybrid_data(X, Y, crashed, blame, censored, whole=True)
+        checks.start(start, cls, data.X)
         G, D = len(data.Y), data.X.shape[1]
         noises = list(noise_std) if noise_std is not None else [None] * G
         limits = list(threshold) if threshold is not None else [None] * G

@@ -14,6 +14,7 @@ accelerated step is not admissible, a damped one is taken.
 """
 
 from dataclasses import dataclass
+from itertools import repeat
 from typing import NamedTuple
 
 import numpy as np
@@ -77,10 +78,14 @@ def propagate(
     steps: Steps,
     *,
     start: Sites | None = None,
+    first: NDArray[np.intp] | None = None,
     tolerance: float = TOLERANCE,
     max_sweeps: int = _MAX_SWEEPS,
 ) -> EPResult:
-    """Run EP to its fixed point. Never raises on numerical trouble: `converged` tells."""
+    """Run EP to its fixed point. Never raises on numerical trouble: `converged` tells.
+
+    `first` is that of linalg.condition, for trials at the same x.
+    """
     sites = np.array(start) if start is not None else np.zeros((2, *p.shape))
     # Labels that contradict each other at one x drive the sites of a hard step apart without end.
     reach = _REACH * (1.0 + float(np.abs(y).max()) + float(np.abs(steps.thresholds).max()))
@@ -90,7 +95,7 @@ def propagate(
     damping, since_best, sweeps = 1.0, 0, 0
     while sweeps < max_sweeps:
         sweeps += 1
-        sweep = _sweep(K, observed, steps, sites, reach)
+        sweep = _sweep(K, first, observed, steps, sites, reach)
         if sweep is None:  # the sites are too strong for the prior, or run away: go half-way back
             if not history and not np.any(sites):
                 reach = np.inf  # without any site there is nothing to go back to: the measurements are that far
@@ -123,10 +128,17 @@ def propagate(
     )
 
 
-def _sweep(K: tuple[Array, ...], observed: Array, steps: Steps, sites: Array, reach: float) -> _Sweep | None:
+def _sweep(
+    K: tuple[Array, ...],
+    first: NDArray[np.intp] | None,
+    observed: Array,
+    steps: Steps,
+    sites: Array,
+    reach: float,
+) -> _Sweep | None:
     """One look at all sites; None where their posterior does not exist or lies out of reach."""
     try:
-        posteriors = tuple(map(linalg.condition, K, *(observed + sites)))
+        posteriors = tuple(map(linalg.condition, K, *(observed + sites), repeat(first)))
     except linalg.NotPositiveDefinite:
         return None
     mu = np.array([post.mean for post in posteriors])

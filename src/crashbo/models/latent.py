@@ -207,7 +207,14 @@ def condition(
     if start is not None:
         start = Sites(start.tau * scale**2, (start.nu - start.tau * mean) * scale)
     result = ep.propagate(
-        tuple(K for K, _ in grams), p, y, steps, start=start, tolerance=tolerance, max_sweeps=max_sweeps
+        tuple(K for K, _ in grams),
+        p,
+        y,
+        steps,
+        start=start,
+        first=data.first,
+        tolerance=tolerance,
+        max_sweeps=max_sweeps,
     )
     log_evidence = _log_evidence(result, seen, y, noise2) - float(seen.sum(axis=1) @ np.log(scale[:, 0]))
     return Posterior(data, hypers, kernel, grams, result, log_evidence)

@@ -25,6 +25,7 @@ from scipy.linalg.blas import dgemm, dgemv, dger, dsymm, dtrmm, dtrmv
 from scipy.linalg.lapack import dlauum, dpotrf, dtrtri
 
 Array = NDArray[np.float64]
+Indices = NDArray[np.intp]
 
 _EPS = float(np.finfo(float).eps)
 # A site with S k(x, x) above this has its moments from B^-1, which loses no digits however small they are.
@@ -80,12 +81,23 @@ class SitePosterior:
         return _scaled_product(self.L_inv, self.root, k)
 
 
-def condition(K: Array, S: Array, N: Array) -> SitePosterior:
+def condition(K: Array, S: Array, N: Array, first: Indices | None = None) -> SitePosterior:
     """Posterior of N(0, K) under sites (S, N).
+
+    Args:
+        K: prior covariance, (n, n).
+        S: precisions, (n,).
+        N: shifts, (n,).
+        first: where rows of K repeat, the first row that each is equal to, (n,). The sites of equal rows are then taken
+            as one: apart, precise ones would leave B no digits.
 
     Raises:
         NotPositiveDefinite: negative precisions are too strong for the prior. Damp the sites.
     """
+    if first is not None:
+        post = condition(K, np.bincount(first, S, len(S)), np.bincount(first, N, len(N)))
+        log_integral = post.log_integral + _apart(S, N, first)
+        return replace(post, mean=post.mean[first], var=post.var[first], log_integral=log_integral)
     root = np.sqrt(np.maximum(S, 0.0))
     L = cholesky(_plus_identity(K, root))
     half_log_det = float(np.log(L.diagonal()).sum())
@@ -104,6 +116,21 @@ def condition(K: Array, S: Array, N: Array) -> SitePosterior:
         var = _site_variances(K, S, root, L_inv, informed)
     post = SitePosterior(b, root, L_inv, None, mean, var, -half_log_det - 0.5 * float(a @ a))
     return post if all_informed or S.min() >= 0.0 else _add_negative(post, K, S, N)
+
+
+def _apart(S: Array, N: Array, first: Indices) -> float:
+    """Sum of N^2/(2S) over the positive sites of rows taken as one, less that over all rows, without cancellation."""
+    positive = S > 0.0
+    m = np.divide(N, S, out=np.zeros_like(N), where=positive)
+    S_pos, N_pos, S_all, N_all = (
+        np.bincount(first, a, len(S)) for a in (np.where(positive, S, 0.0), np.where(positive, N, 0.0), S, N)
+    )
+    centre = np.divide(N_pos, S_pos, out=np.zeros_like(N), where=S_pos > 0.0)
+    within = float(np.sum(S[positive] * (m - centre[first])[positive] ** 2))
+    if positive.all():
+        return -0.5 * within
+    together = np.divide(N_all**2, S_all, out=np.zeros_like(N), where=S_all > 0.0)
+    return 0.5 * float(np.sum(together - centre * N_pos)) - 0.5 * within
 
 
 def _plus_identity(K: Array, root: Array) -> Array:
