@@ -25,6 +25,7 @@ _MIN_SWEEPS = 5  # where EP keeps failing, as it must where a hard step is contr
 _MAX_EVALUATIONS = 150
 _ENOUGH = 0.02
 _REACH = 1.0  # of one step, in any coordinate
+_RENEWED = 20.0  # nats; a step that gained more has left the region that Fisher's information spoke of
 _PASSES = 3  # over coupled latent functions
 _PASS_ENOUGH = 0.05  # nats; a pass that gains less is the last
 
@@ -85,6 +86,7 @@ class _Search:
             enough=self.enough,
             reach=_REACH,
             metric=objective.metric,
+            renewed=_RENEWED,
         )
         best = objective.best
         assert best is not None  # a start has a posterior, however improbable

@@ -78,6 +78,11 @@ class HybridData:
         first = np.array([rows.setdefault(x.tobytes(), i) for i, x in enumerate(X)], dtype=np.intp)
         return first if len(rows) < len(X) else None
 
+    @cached_property
+    def order(self) -> NDArray[np.intp]:
+        """An order of the rows that depends on what they are and not on where they stand, (n,)."""
+        return np.lexsort(self.X.T)
+
     @property
     def trials(self) -> int:
         """How many trials there are."""

@@ -48,6 +48,7 @@ def minimise(
     enough: float,
     reach: float,
     metric: Callable[[], Array] | None = None,
+    renewed: float = np.inf,
 ) -> Descent:
     """Descend from every start until two steps in a row gain less than `enough`, or one that foresaw as little.
 
@@ -61,6 +62,7 @@ def minimise(
         enough: the gain below which going on does not pay.
         reach: no step moves a coordinate by more; the first does by as much, if nothing is known of the curvature.
         metric: a first H, asked for once the starts have been evaluated.
+        renewed: a step that gained more came from so far that the model is asked for anew, by `metric`.
     """
     x = np.array(starts)
     m, D = x.shape
@@ -100,7 +102,11 @@ def minimise(
             on, new = everyone[i][better], _which(better)
             H[on] = _updated(H[on], s[new], g_new[new] - g[on], fresh[on])
             fresh[on] = False
-            idle[on] = np.where(f[on] - f_new[new] < enough, idle[on] + 1, 0)
+            gain = f[on] - f_new[new]
+            if metric is not None and (gain > renewed).any():
+                far = on[gain > renewed]
+                H[far] = metric()[far]
+            idle[on] = np.where(gain < enough, idle[on] + 1, 0)
             x[on], f[on], g[on] = x_new[new], f_new[new], g_new[new]
             alive[on] = turned[on] = idle[on] < 2
 

@@ -99,7 +99,7 @@ def condition(K: Array, S: Array, N: Array, first: Indices | None = None) -> Sit
         log_integral = post.log_integral + _apart(S, N, first)
         return replace(post, mean=post.mean[first], var=post.var[first], log_integral=log_integral)
     root = np.sqrt(np.maximum(S, 0.0))
-    L = cholesky(_plus_identity(K, root))
+    L = cholesky(plus_identity(K, root))
     half_log_det = float(np.log(L.diagonal()).sum())
     L_inv = triangular_inverse(L)
     prior = K.diagonal()
@@ -133,7 +133,7 @@ def _apart(S: Array, N: Array, first: Indices) -> float:
     return 0.5 * float(np.sum(together - centre * N_pos)) - 0.5 * within
 
 
-def _plus_identity(K: Array, root: Array) -> Array:
+def plus_identity(K: Array, root: Array) -> Array:
     """B of the notation block."""
     B = K * root
     B *= root[:, None]
