@@ -153,7 +153,7 @@ class _Gaussian:
 def _directions(size: int) -> Array:
     """Pairs of opposite points, as far from the centre as a normal draw usually lies, (draws, size)."""
     across = np.linalg.qr(np.random.default_rng(0).standard_normal((size, _DRAWS // 2)))[0].T
-    return np.sqrt(size) * np.concatenate([across, -across])
+    return np.asarray(np.sqrt(size) * np.concatenate([across, -across]))
 
 
 def _log_posterior(posterior: Posterior, parts: tuple[Part, ...]) -> float:

@@ -28,8 +28,9 @@ PosteriorOver = Literal[
     "map", "marginal"
 ]  # of hyperparameters: the most probable ones, or an average over plausible ones
 
-_REFIT_EACH = 100  # trials up to which hyperparameters are learnt anew at every trial
+_REFIT_EACH = 50  # trials up to which hyperparameters are learnt anew at every trial
 _REFIT_GROWTH = 1.05  # past that, whenever the trials have grown by this factor
+_UNSURE = 200  # trials past which the hyperparameters are taken for known
 _EP_TOLERANCE = 1e-4
 _NEIGHBOURS = 0.1  # root-mean-square distance a coordinate within which trials count as one crowd
 _ENOUGH = 3e-3  # nats: fits that begin where the last one ended must not stop short again and again
@@ -59,7 +60,7 @@ class Observations:
     def labels_only(self) -> "Observations":
         """The same trials with nothing measured: one cause of crashes, which labels alone inform."""
         nothing = np.full((len(self.numbers), 1), np.nan)
-        return replace(self, Y=nothing, blame=None, noise_std=(None,), thresholds=(None,))
+        return replace(self, Y=nothing, blame=None, censored=None, noise_std=(None,), thresholds=(None,))
 
 
 @dataclass(frozen=True)
@@ -164,7 +165,7 @@ def fit_surrogates(
     crash_prior: Hyperprior,
     posterior: PosteriorOver = "marginal",
 ) -> Surrogates:
-    """Fit both models, warm where memory allows; past a hundred trials not anew for every single one."""
+    """Fit both models, warm where memory allows; past fifty trials not anew for every single one."""
     n = len(seen.numbers)
     learn = memory is None or n <= _REFIT_EACH or n >= _REFIT_GROWTH * memory.fitted_at
     crash_data = hybrid_data(seen.X, seen.Y, seen.crashed, seen.blame, seen.censored, whole=True)
@@ -178,7 +179,8 @@ def fit_surrogates(
         converged = held.ep.converged
         crash_model = CrashModel(held, Fit(held, crash_parts, np.nan, 1, held.ep.sweeps, converged))
     crash, spreads = _centred(crash_model.posterior, crash_parts)
-    crowd = gather(crash, crash_parts, spreads) if posterior == "marginal" else Crowd.of(crash, spreads)
+    unsure = posterior == "marginal" and n <= _UNSURE
+    crowd = gather(crash, crash_parts, spreads) if unsure else Crowd.of(crash, spreads)
     cost, cost_warm = None, memory.cost if memory is not None else None
     if seen.succeeded.any():
         X, costs = seen.X[seen.succeeded], seen.cost[seen.succeeded]
