@@ -81,7 +81,7 @@ class Steps:
     @cached_property
     def silent(self) -> NDArray[np.bool_]:
         """Where nothing is said."""
-        return self.sign == 0.0
+        return np.asarray(self.sign == 0.0)
 
     @cached_property
     def any_silent(self) -> bool:

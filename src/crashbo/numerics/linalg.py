@@ -95,7 +95,7 @@ def condition(K: Array, S: Array, N: Array, first: Indices | None = None) -> Sit
         NotPositiveDefinite: negative precisions are too strong for the prior. Damp the sites.
     """
     if first is not None:
-        post = condition(K, np.bincount(first, S, len(S)), np.bincount(first, N, len(N)))
+        post = condition(K, _sums(S, first), _sums(N, first))
         log_integral = post.log_integral + _apart(S, N, first)
         return replace(post, mean=post.mean[first], var=post.var[first], log_integral=log_integral)
     root = np.sqrt(np.maximum(S, 0.0))
@@ -123,7 +123,7 @@ def _apart(S: Array, N: Array, first: Indices) -> float:
     positive = S > 0.0
     m = np.divide(N, S, out=np.zeros_like(N), where=positive)
     S_pos, N_pos, S_all, N_all = (
-        np.bincount(first, a, len(S)) for a in (np.where(positive, S, 0.0), np.where(positive, N, 0.0), S, N)
+        _sums(a, first) for a in (np.where(positive, S, 0.0), np.where(positive, N, 0.0), S, N)
     )
     centre = np.divide(N_pos, S_pos, out=np.zeros_like(N), where=S_pos > 0.0)
     within = float(np.sum(S[positive] * (m - centre[first])[positive] ** 2))
@@ -131,6 +131,11 @@ def _apart(S: Array, N: Array, first: Indices) -> float:
         return -0.5 * within
     together = np.divide(N_all**2, S_all, out=np.zeros_like(N), where=S_all > 0.0)
     return 0.5 * float(np.sum(together - centre * N_pos)) - 0.5 * within
+
+
+def _sums(a: Array, first: Indices) -> Array:
+    """Sums over equal rows, each at the first of them; zeros at the others."""
+    return np.asarray(np.bincount(first, a, len(a)), dtype=float)
 
 
 def plus_identity(K: Array, root: Array) -> Array:
