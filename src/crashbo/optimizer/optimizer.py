@@ -88,10 +88,11 @@ class Threshold:
             known = self._constraint.threshold
             return None if known is None else (known if isinstance(known, tuple) else (float(known), float(known)))
         found = self._surrogates.crash_model.threshold_interval(self._j)
-        if found is None:
+        if found is None or self.value is None:
             return None
-        low, high = sorted(self._constraint.sign * end for end in found)
-        return low, high
+        # The value is a median with all else held, the interval is not: keep the one within the other.
+        ends = *(self._constraint.sign * end for end in found), self.value
+        return min(ends), max(ends)
 
     def __repr__(self) -> str:
         return f"Threshold(value={self.value}, learned={self.learned})"
