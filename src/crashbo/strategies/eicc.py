@@ -77,7 +77,7 @@ def _doubting(models: Surrogates, screened: Screen, floor: float, log_noise: flo
     admissible = screened.log_gamma >= np.log(floor)
     for share in _DOUBTS:
         cost = latent.condition(models.cost.data, (replace(h, lengthscales=share * h.lengthscales),))
-        improvement = LogEI(cost, float(cost.predict(0, cost.data.X[: models.successes])[0].min()))
+        improvement = LogEI(cost, float(cost.predict(0, cost.data.X)[0].min()))
         gains = improvement(screened.X) + screened.log_gamma
         if np.max(gains, where=admissible, initial=-np.inf) > log_noise:
             break
