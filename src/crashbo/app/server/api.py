@@ -20,7 +20,7 @@ from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
 from crashbo.app.bench import table
-from crashbo.app.bench.bench import Conflict, Missing
+from crashbo.app.bench.bench import Asked, Conflict, Missing
 from crashbo.app.bench.definition import Definition
 from crashbo.app.server import guard
 from crashbo.app.server.bodies import AddBody, AskBody, LeaseBody, SessionBody, SliceBody, TellBody, VoidBody
@@ -31,7 +31,6 @@ from crashbo.search.space import Choice, Int
 from crashbo.version import __version__
 
 PAGE = Path(__file__).parents[1] / "page"
-_ASKS = 64  # asks that may wait at once; each holds a thread
 _PING = 15.0  # seconds between signs of life on an event stream
 T = TypeVar("T")
 Number = Annotated[int, PathPart(ge=0, le=10**9, description="number of the trial")]
@@ -113,7 +112,7 @@ def _add_study(app: FastAPI, live: Live) -> None:
 
 
 def _add_trials(app: FastAPI, live: Live) -> None:
-    bench, waiting = live.bench, anyio.CapacityLimiter(_ASKS)
+    bench = live.bench
 
     def written(trial: Trial) -> Response:
         live.poke()
@@ -129,10 +128,7 @@ def _add_trials(app: FastAPI, live: Live) -> None:
 
     @app.post("/api/ask", summary="The next trial; repeated with the same request id, the same trial")
     async def ask(body: AskBody) -> Response:
-        def asked() -> Response:
-            return written(live.ask(body.request, body.lease))
-
-        return await anyio.to_thread.run_sync(asked, limiter=waiting)
+        return written(await asyncio.wrap_future(live.desk.ask(Asked(body.request, body.lease))))
 
     @app.post("/api/trials", summary="A trial that was not asked for")
     def add(body: AddBody) -> Response:
