@@ -5,6 +5,7 @@ command lines, services and Optuna workers share a study. Every request may be r
 """
 
 import time
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -60,6 +61,16 @@ class Asked:
             _check_lease(self.lease)
 
 
+@dataclass
+class _Word:
+    """What somebody wants to say of a trial that is believed to be under way."""
+
+    entry: Entry
+    judged: Trial
+    request: str | None
+    counted: bool | None = None  # None: nobody has tried to write it; False: the trial must be looked at
+
+
 class Bench:
     """One study in a store.
 
@@ -72,6 +83,7 @@ class Bench:
         self.ledger = ledger
         self._think = think or Thinker(ledger.study).think
         self._writing = Turnstile()
+        self._words: deque[_Word] = deque()  # that wait to be written
         self._open: tuple[Settings, dict[int, Entry]] = Settings(), {}  # trials under way, as last read: a cache
 
     @staticmethod
@@ -151,10 +163,10 @@ class Bench:
         """
         _check_request(request)
         _check(told)
+        quick = self._tell_open(number, told, request)
+        if quick is not None:
+            return quick
         with self._writing:
-            quick = self._tell_open(number, told, request)
-            if quick is not None:
-                return quick
             entry, settings, attrs = self._read(number)
             judged = _judged(entry.trial, told, settings.constraints)
             if entry.trial.state != "pending" and not entry.late:
@@ -239,12 +251,23 @@ class Bench:
         entry = entries.pop(number, None)
         if entry is None:
             return None
-        judged = _judged(entry.trial, told, settings.constraints)
-        try:
-            self.ledger.close(entry, judged, request)
-        except Closed:  # somebody else was faster
-            return None
-        return judged
+        word = _Word(entry, _judged(entry.trial, told, settings.constraints), request)
+        self._words.append(word)
+        with self._writing:
+            if word.counted is None:
+                self._write_words()
+        return word.judged if word.counted else None
+
+    def _write_words(self) -> None:
+        """Write what all those want to say who wait: one commit serves them together."""
+        words = []
+        while self._words:
+            words.append(self._words.popleft())
+        for word in words:
+            word.counted = False
+        counted = self.ledger.close_all([(word.entry, word.judged, word.request) for word in words])
+        for word, was_open in zip(words, counted, strict=True):
+            word.counted = was_open
 
     def _recognised(self, asked: Sequence[Asked], given: dict[int, int]) -> list[int]:
         """Which of those who ask still need a trial; those that asked before get theirs again."""

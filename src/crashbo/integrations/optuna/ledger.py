@@ -15,8 +15,9 @@ from optuna.storages import BaseStorage
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
-from crashbo.integrations.optuna import stored
+from crashbo.integrations.optuna import closing, stored
 from crashbo.integrations.optuna.atomic import atomic
+from crashbo.integrations.optuna.closing import End
 from crashbo.integrations.optuna.rebuild import Proposal
 from crashbo.integrations.optuna.settings import Settings, declared_in
 from crashbo.integrations.optuna.spaces import Axes, common
@@ -131,18 +132,22 @@ class Ledger:
             return None
 
     def close(self, entry: Entry, judged: Trial, request: str | None = None) -> None:
-        """Write what came of a trial; its end comes last, for storages that write each thing at once."""
-        success = judged.state == "success"
-        try:
-            with atomic(self.study) as (storage, _):
-                if request is not None:
-                    storage.set_trial_system_attr(entry.id, TOLD, request)
-                for key, value in _notes(judged).items():
-                    storage.set_trial_user_attr(entry.id, key, value)
-                values = [judged.cost] if success and judged.cost is not None else None
-                storage.set_trial_state_values(entry.id, TrialState.COMPLETE if success else TrialState.FAIL, values)
-        except optuna.exceptions.UpdateFinishedTrialError:
-            raise Closed from None
+        """Write what came of a trial."""
+        if not self.close_all([(entry, judged, request)])[0]:
+            raise Closed
+
+    def close_all(self, told: Sequence[tuple[Entry, Trial, str | None]]) -> list[bool]:
+        """Write what came of several trials in one commit; gives which of them were still open."""
+        ends = [
+            End(
+                entry.id,
+                judged.cost if judged.state == "success" else None,
+                _notes(judged),
+                {} if request is None else {TOLD: request},
+            )
+            for entry, judged, request in told
+        ]
+        return closing.write(self.study, ends)
 
     def add(self, judged: Trial, request: str | None) -> Trial:
         """A trial that was not asked for, written as a whole."""
