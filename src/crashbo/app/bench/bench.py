@@ -45,6 +45,7 @@ class Told:
     crash: bool | str | None = None
     blame: str | Sequence[str] | None = None
     void: bool | str | None = None
+    censored: bool | str | Sequence[str] | None = None
 
 
 @dataclass(frozen=True)
@@ -353,9 +354,10 @@ def _check(told: Told) -> None:
     for what, text in (("crash", told.crash), ("void", told.void)):
         if text is not None and not isinstance(text, bool):
             check_text(text, f"reason of {what}")
-    names = [told.blame] if isinstance(told.blame, str) else told.blame or ()
-    if not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
-        raise ValueError(f"blame must be names of constraints; got {told.blame!r}. Or leave it out.")
+    for what, said in (("blame", told.blame), ("censored", told.censored if told.censored is not True else ())):
+        names = [said] if isinstance(said, str) else said or ()
+        if not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
+            raise ValueError(f"{what} must be names of constraints; got {said!r}. Or leave it out.")
 
 
 def _check_request(request: Any) -> None:

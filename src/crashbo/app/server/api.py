@@ -254,6 +254,7 @@ def study_out(definition: Definition) -> dict[str, Any]:
                 "name": c.name,
                 "measured": isinstance(c, Constraint),
                 "side": getattr(c, "side", "above"),
+                "censored": c.censored,
                 "unit": units.get(c.name, ""),
                 "threshold": c.threshold,
             }
