@@ -23,7 +23,7 @@ from crashbo.app.bench import table
 from crashbo.app.bench.bench import Asked, Conflict, Missing
 from crashbo.app.bench.definition import Definition
 from crashbo.app.server import guard
-from crashbo.app.server.bodies import AddBody, AskBody, LeaseBody, SessionBody, SliceBody, TellBody, VoidBody
+from crashbo.app.server.bodies import AddBody, AskBody, Body, LeaseBody, SessionBody, SliceBody, TellBody, VoidBody
 from crashbo.app.server.live import Live
 from crashbo.integrations.optuna.ledger import Entry
 from crashbo.optimizer.records import Constraint, Trial
@@ -40,6 +40,14 @@ class Error(BaseModel):
     """What was wrong, in one sentence."""
 
     error: str
+
+
+class _Csv(Response):
+    media_type = "text/csv"
+
+
+class _EventStream(StreamingResponse):
+    media_type = "text/event-stream"
 
 
 _ERRORS: dict[int | str, dict[str, Any]] = {
@@ -94,21 +102,21 @@ def _add_study(app: FastAPI, live: Live) -> None:
     def insight() -> Response:
         return _json(insight_of(live))
 
-    @app.get("/api/trials.csv", summary="All trials as CSV")
+    @app.get("/api/trials.csv", summary="All trials as CSV", response_class=_Csv)
     def as_csv() -> Response:
         text = table.to_csv(live.bench.definition, live.bench.trials)
-        return Response(
-            text, media_type="text/csv", headers={"content-disposition": 'attachment; filename="trials.csv"'}
-        )
+        return _Csv(text, headers={"content-disposition": 'attachment; filename="trials.csv"'})
 
     @app.post("/api/slice", summary="Cost and P(safe) over one or two parameters")
     def slice_(body: SliceBody) -> Response:
         found = live.slice(body.axes, dict(body.at), body.size)
         return _json(None if found is None else asdict(found))
 
-    @app.get("/api/events", summary="An event whenever something changed (server-sent events)")
+    @app.get(
+        "/api/events", summary="An event whenever something changed (server-sent events)", response_class=_EventStream
+    )
     async def events(request: Request) -> StreamingResponse:
-        return StreamingResponse(_events(live, request), media_type="text/event-stream")
+        return _EventStream(_events(live, request))
 
 
 def _add_trials(app: FastAPI, live: Live) -> None:
@@ -147,7 +155,7 @@ def _add_trials(app: FastAPI, live: Live) -> None:
         return written(bench.fix(number, body.told()))
 
     @app.post("/api/trials/{number}/undo", summary="Take back the last word on a trial")
-    def undo(number: Number) -> Response:
+    def undo(number: Number, body: Body | None = None) -> Response:
         return written(bench.undo(number))
 
     @app.post("/api/trials/{number}/lease", summary="Wait longer for a trial")
