@@ -81,7 +81,7 @@ def test_the_posterior_is_differentiable_in_x(models):
     assert torch.autograd.gradcheck(moments, (X,), eps=1e-6, atol=1e-5)
     X = points(7).requires_grad_()
     model.p_safe(X).log().sum().backward()
-    _, slope = LogGamma(models[1].posterior).with_gradient(X.detach().numpy())
+    _, slope = LogGamma.of(models[1].posterior).with_gradient(X.detach().numpy())
     np.testing.assert_allclose(X.grad.numpy(), slope, rtol=1e-5, atol=1e-7)
 
 
@@ -132,7 +132,7 @@ class TestAcquisitions:
             model, best_f=best, objective_index=0, constraints={1: (None, crash.threshold)}, maximize=False
         )
         X = points(20)
-        ours = LogEI(models[0].posterior, best)(X.numpy()) + LogGamma(sharp.posterior)(X.numpy())
+        ours = LogEI(models[0].posterior, best)(X.numpy()) + LogGamma.of(sharp.posterior)(X.numpy())
         np.testing.assert_allclose(acquisition(X.unsqueeze(1)).detach().numpy(), ours, rtol=1e-4, atol=1e-4)
 
     def sampler(self, n):

@@ -74,7 +74,7 @@ def test_the_search_finds_the_best_safe_point():
 @pytest.mark.parametrize("seed", range(2))
 def test_one_huge_cost_does_not_spoil_the_search(seed):
     optimizer = crashbo.Optimizer(SPACE, seed=seed)
-    for i in range(20):
+    for i in range(30):
         trial = optimizer.ask()
         bowl = (trial.params["x"] - 0.3) ** 2 + (trial.params["y"] - 0.6) ** 2
         optimizer.tell(trial, cost=1e9 if i == 2 else 1.0 + bowl)

@@ -129,12 +129,22 @@ class TestOutcome:
         result_plots.draw_figure(summary)
 
 
+def test_the_quadruped_joins_from_the_paper_s_own_start(tmp_path):
+    pytest.importorskip("mujoco")
+    small = ["--methods", "eicc,random", "--repeats", "1", "--trials", "3", "--workers", "1", "--output", str(tmp_path)]
+    assert main(["reproduce", "--solo8", *small]) == 0
+    assert {row[1] for row in rows(tmp_path / "runs.csv")[1:]} == {"solo8-jump"}
+    regrets = [row for row in rows(tmp_path / "curves.csv")[1:] if row[2] == "1"]
+    assert len({row[3] for row in regrets}) == 1
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
         (["--methods", "magic"], "methods must be different ones of"),
         (["--problems", "magic"], "problems must be different ones of"),
         (["--repeats", "-3"], "repeats must be a whole number, at least 1; got -3"),
+        (["--solo8", "--problems", "lsq"], "--solo8 must come without --problems"),
     ],
 )
 def test_what_makes_no_sense_is_refused_in_a_sentence(arguments, words, tmp_path, capsys):

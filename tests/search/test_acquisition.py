@@ -6,6 +6,7 @@ from scipy.special import log_ndtr
 from scipy.stats import norm
 
 from crashbo.models.crash import CrashModel
+from crashbo.models.crowd import Crowd
 from crashbo.models.hybrid import HybridData
 from crashbo.models.latent import Hyperparameters, condition
 from crashbo.search.acquisition import LogEI, LogGamma
@@ -47,7 +48,7 @@ def trials(G, seed=0, n=14):
 
 
 def log_gamma(G, widen=None):
-    return LogGamma(CrashModel.condition(*trials(G), parts=parts(G)).posterior, widen)
+    return LogGamma(Crowd.of(CrashModel.condition(*trials(G), parts=parts(G)).posterior, widen))
 
 
 def finite_differences(function, X, h=1e-5):
@@ -92,7 +93,7 @@ def test_log_gamma_is_the_sum_of_the_constraints_log_probabilities(G):
     gamma = log_gamma(G)
     direct = np.zeros(len(points()))
     for j, part in enumerate(parts(G)):
-        mean, var = gamma.crash.predict(j, points())
+        mean, var = gamma.crowd.members[0].predict(j, points())
         direct += log_ndtr((part["threshold"] - mean) / np.sqrt(var + part.get("crash_noise_std", 0.0) ** 2))
     np.testing.assert_allclose(gamma(points()), direct, rtol=1e-10)
 
@@ -100,20 +101,20 @@ def test_log_gamma_is_the_sum_of_the_constraints_log_probabilities(G):
 @pytest.mark.parametrize("G", [1, 2, 3])
 def test_log_gamma_is_the_crash_model_s_p_safe(G):
     model = CrashModel.condition(*trials(G), parts=parts(G))
-    np.testing.assert_allclose(np.exp(LogGamma(model.posterior)(points())), model.p_safe(points()), rtol=1e-10)
+    np.testing.assert_allclose(np.exp(LogGamma.of(model.posterior)(points())), model.p_safe(points()), rtol=1e-10)
 
 
 @pytest.mark.parametrize("G", [1, 2, 3])
 @pytest.mark.parametrize("widened", [False, True])
 def test_the_gradient_of_log_gamma_is_its_slope(G, widened):
-    gamma = log_gamma(G, np.array([0.2, 3.0, 0.1])[:G] if widened else None)
+    gamma = log_gamma(G, np.array([0.4, 1.7, 0.3])[:G] if widened else None)
     value, gradient = gamma.with_gradient(points())
     np.testing.assert_allclose(value, gamma(points()), rtol=1e-10)
     np.testing.assert_allclose(gradient, finite_differences(gamma, points()), rtol=2e-5, atol=1e-5)
 
 
 def test_an_uncertain_threshold_draws_p_safe_towards_one_half():
-    sharp, wide = log_gamma(1)(points(200)), log_gamma(1, np.array([0.5]))(points(200))
+    sharp, wide = log_gamma(1)(points(200)), log_gamma(1, np.array([0.7]))(points(200))
     safe = sharp > np.log(0.5)
     assert safe.any()
     assert (~safe).any()
@@ -136,7 +137,9 @@ def test_imagined_crashes_are_what_real_ones_without_a_measurement_are(G):
     at = points(2, seed=8)
     Y_all = np.vstack([Y, np.full((2, G), np.nan)])
     real = CrashModel.condition(np.vstack([X, at]), Y_all, np.append(crashed, [True, True]), parts=parts(G))
-    np.testing.assert_allclose(log_gamma(G).with_crashes(at)(points()), LogGamma(real.posterior)(points()), atol=1e-5)
+    np.testing.assert_allclose(
+        log_gamma(G).with_crashes(at)(points()), LogGamma.of(real.posterior)(points()), atol=1e-5
+    )
 
 
 def test_no_imagined_crash_changes_nothing():

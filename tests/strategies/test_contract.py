@@ -97,6 +97,20 @@ def test_proposals_are_settings_of_the_space_and_new(strategy, outcome):
     assert [t.number for t in asked] == list(range(10))
 
 
+@pytest.mark.parametrize("strategy", [name for name in strategies.names() if name not in PRIVILEGED])
+def test_a_second_constraint_and_a_cause_that_nobody_measures_are_no_harm(strategy):
+    causes = ["load", crashbo.Constraint("speed", side="below"), crashbo.Unmeasured("other")]
+    optimizer = crashbo.Optimizer(SPACE, causes, seed=0, strategy=strategy)
+    for i in range(8):
+        trial = optimizer.ask()
+        told = robot(trial.params)
+        if "crash" not in told and i % 2:  # every other success lacks a reading
+            told["measured"]["speed"] = trial.params["rate"]
+        optimizer.tell(trial, **told)
+    assert_in_space(optimizer.trials)
+    assert_all_different(optimizer.trials)
+
+
 @every_strategy
 def test_fifteen_crashes_in_a_row_do_not_end_the_search(strategy):
     optimizer = study(strategy)

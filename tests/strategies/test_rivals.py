@@ -227,7 +227,7 @@ class TestSafeOpt:
 class TestPibu:
     def test_nothing_is_called_safe_but_the_surroundings_of_successes(self):
         seen = observations([[0.5, 0.5]], [1.0])
-        p = np.exp(strategies.pibu.LogGamma(strategies.Pibu()._classifier(seen))(np.array([[0.5, 0.5], [0.9, 0.9]])))
+        p = np.exp(strategies.pibu.LogGamma.of(strategies.Pibu()._classifier(seen))(np.array([[0.5, 0.5], [0.9, 0.9]])))
         assert p[0] > 0.5
         assert p[1] < 0.2
 

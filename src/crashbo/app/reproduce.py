@@ -16,13 +16,15 @@ from crashbo.paper.summary import Summary, claims, summarise
 
 _REPEATS, _TRIALS = 20, 100
 _QUICK_REPEATS, _QUICK_TRIALS = 3, 40
+_JUMPS = 50  # as in the paper's experiment
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """The command's options."""
     parser.add_argument("--quick", action="store_true", help=f"{_QUICK_REPEATS} repeats of {_QUICK_TRIALS} trials")
     parser.add_argument("--methods", default=",".join(METHODS), metavar="A,B", help="default: %(default)s")
-    parser.add_argument("--problems", default=",".join(PROBLEMS), metavar="A,B", help="default: %(default)s")
+    parser.add_argument("--problems", metavar="A,B", help=f"default: {','.join(PROBLEMS)}")
+    parser.add_argument("--solo8", action="store_true", help=f"the jumping quadruped instead, {_JUMPS} trials")
     parser.add_argument("--repeats", type=int, metavar="N", help=f"default: {_REPEATS}; the paper has 100")
     parser.add_argument("--trials", type=int, metavar="N", help=f"default: {_TRIALS}, as in the paper")
     parser.add_argument("--known-noise", action="store_true", help="tell all methods the noise, as the paper does")
@@ -34,9 +36,9 @@ def campaign_of(options: argparse.Namespace) -> Campaign:
     """What the options ask for."""
     return Campaign(
         methods=_listed(options.methods),
-        problems=_listed(options.problems),
+        problems=_problems(options),
         repeats=options.repeats or (_QUICK_REPEATS if options.quick else _REPEATS),
-        trials=options.trials or (_QUICK_TRIALS if options.quick else _TRIALS),
+        trials=options.trials or (_QUICK_TRIALS if options.quick else _JUMPS if options.solo8 else _TRIALS),
         known_noise=options.known_noise,
     )
 
@@ -84,6 +86,14 @@ def _command(options: argparse.Namespace) -> str:
     if campaign.problems != PROBLEMS:
         words.append(f"--problems {','.join(campaign.problems)}")
     return " ".join([*words, *(["--known-noise"] if campaign.known_noise else [])])
+
+
+def _problems(options: argparse.Namespace) -> tuple[str, ...]:
+    if options.solo8 and options.problems:
+        raise ValueError(f"--solo8 must come without --problems; got {options.problems!r}. Leave one of them out.")
+    if options.solo8:
+        return ("solo8-jump",)
+    return _listed(options.problems) if options.problems else PROBLEMS
 
 
 def _listed(names: str) -> tuple[str, ...]:

@@ -106,7 +106,7 @@ def _protocol(summary: Summary) -> str:
     c = summary.campaign
     noise = "told the noise, as the paper's are" if c.known_noise else "not told the noise"
     return (
-        f"{c.repeats} repeats of {c.trials} trials, each from a random safe start that all methods share; methods are "
+        f"{c.repeats} repeats of {c.trials} trials, each from a safe start that all methods share; methods are "
         f"{noise}. The paper has 100 repeats of 100 trials."
     )
 

@@ -111,7 +111,7 @@ class Posterior:
         mean, var = times(k.T, post.b), post.variance(k)
         scale = np.sqrt(h.outputscale)
         in_mean = self._input_gradient(post.b[:, None] * slope, X, h)
-        in_var = self._input_gradient(post.W_times(k) * slope, X, h)
+        in_var = self._input_gradient(np.where(var < 1.0, post.W_times(k), 0.0) * slope, X, h)  # prior's at most
         return h.mean + scale * mean, h.outputscale * var, scale * in_mean, -2.0 * h.outputscale * in_var
 
     def _input_gradient(self, A: Array, X: Array, h: Hyperparameters) -> Array:
@@ -159,6 +159,11 @@ class Posterior:
             grams=self.grams[j : j + 1],
             tolerance=_ALONE_TOLERANCE,
         )
+
+    def with_crashes(self, X: Array) -> "Posterior":
+        """The posterior at the same hyperparameters as if trials at X had crashed as well."""
+        sites = Sites(*(np.pad(site, ((0, 0), (0, len(X)))) for site in self.sites()))
+        return condition(self.data.with_crashes(X), self.hypers, kernel=self.kernel, start=sites)
 
     def z(self) -> Array:
         """Distances of the cavities from their thresholds, (G, n), in their own spread: z of steps.Steps."""

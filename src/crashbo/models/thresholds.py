@@ -30,7 +30,7 @@ _DROP = 5.0  # nats below the highest density at which the grid ends
 _STEP = 0.75  # of the grid in t
 _FINER = 16  # points of the integral to one of the grid
 _MAX_STEPS = 40
-_DROP_HELD = 3.0
+_DROP_HELD, _STEP_HELD = 3.0, 1.0  # where a search looks once a trial and needs no more than median and spread
 _EP_TOLERANCE = 1e-2
 _MAX_SWEEPS = 20
 _MAX_EVALUATIONS = 6  # a grid point, from its neighbour's optimum
@@ -76,7 +76,7 @@ def _profile(posterior: Posterior, part: Part) -> tuple[Array, Array]:
         found = fit(posterior.data, (held,), start=warm, max_evaluations=_MAX_EVALUATIONS, tolerance=_EP_TOLERANCE)
         return found.log_posterior, found.posterior
 
-    return _along(at, posterior, part, _DROP)
+    return _along(at, posterior, part, _DROP, _STEP)
 
 
 def _conditional(posterior: Posterior, part: Part) -> tuple[Array, Array]:
@@ -94,7 +94,7 @@ def _conditional(posterior: Posterior, part: Part) -> tuple[Array, Array]:
         )
         return found.log_evidence + part.log_prior(part.inside(moved))[0], found
 
-    return _along(at, posterior, part, _DROP_HELD)
+    return _along(at, posterior, part, _DROP_HELD, _STEP_HELD)
 
 
 def _along(
@@ -102,6 +102,7 @@ def _along(
     posterior: Posterior,
     part: Part,
     drop: float,
+    step: float,
 ) -> tuple[Array, Array]:
     """Walk both ways from the most probable threshold until the density has dropped by so many nats."""
     line = replace(part, start=part.inside(posterior.hypers[0]), held=tuple(set(part.learnt) - {"threshold"}))
@@ -120,7 +121,7 @@ def _along(
     for direction in (-1.0, 1.0):
         neighbour, t = centre, middle
         for _ in range(_MAX_STEPS):
-            t = float(np.clip(t + direction * _STEP, low, high))
+            t = float(np.clip(t + direction * step, low, high))
             if t in density:
                 break
             neighbour = visit(t, neighbour)

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from crashbo.numerics.linalg import product, symmetric_product
+from crashbo.numerics.linalg import product, symmetric_product, times
 
 Array = NDArray[np.float64]
 
@@ -71,6 +71,23 @@ def squared_distances(U: Array, V: Array) -> Array:
     if near.any():
         i, j = np.nonzero(near)
         r2[i, j] = np.sum((U[i] - V[j]) ** 2, axis=1)
+    return r2
+
+
+def stacked_squared_distances(X: Array, Z: Array, lengthscales: Array) -> Array:
+    """Squared distances of X and Z under each of K sets of lengthscales, (n, K m): a block of m columns a set."""
+    m, center = len(Z), X.mean(axis=0)
+    U, V = X - center, Z - center
+    inverse = np.repeat(lengthscales**-2.0, m, axis=0)
+    V = np.tile(V, (len(lengthscales), 1))
+    scaled = inverse * V
+    right = np.concatenate([inverse, -2.0 * scaled, np.sum(scaled * V, axis=1, keepdims=True)], axis=1)
+    r2 = product(np.concatenate([U * U, U, np.ones((len(U), 1))], axis=1), right.T)
+    largest = np.maximum(np.max(U * U, axis=0, initial=0.0), np.max(V * V, axis=0, initial=0.0))
+    near = r2 <= _NEAR * times(inverse, largest)
+    if near.any():
+        i, column = np.nonzero(near)
+        r2[i, column] = np.sum(inverse[column] * (U[i] - V[column]) ** 2, axis=1)
     return r2
 
 

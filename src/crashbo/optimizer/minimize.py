@@ -20,6 +20,7 @@ from crashbo.optimizer.records import AnyConstraint, Crash, Outcome, Trial, Void
 from crashbo.optimizer.stopping import StopRule
 from crashbo.search.risk import Risk, announced, risk_of
 from crashbo.search.space import Space
+from crashbo.search.surrogates import PosteriorOver
 from crashbo.strategies.base import Strategy
 
 Experiment = Callable[[dict[str, Any]], Any]
@@ -100,6 +101,7 @@ def minimize(
     start: Sequence[Params] | None = None,
     noise: float | Mapping[str, float] | None = None,
     direction: Direction = "minimize",
+    posterior: PosteriorOver = "marginal",
     executor: Executor | None = None,
     n_parallel: int | None = None,
     timeout: float | None = None,
@@ -123,6 +125,7 @@ def minimize(
         start: params to try first.
         noise: standard deviation of the cost where known, or a mapping with "cost" and constraints.
         direction: "minimize" or "maximize".
+        posterior: "marginal" averages P(safe) over plausible hyperparameters; "map" takes the most probable ones.
         executor: runs the experiments; None runs them here, one after another.
         n_parallel: experiments at a time; by default as many as the executor has workers.
         timeout: seconds after which a trial is given up.
@@ -150,6 +153,7 @@ def minimize(
         start=start,
         noise=noise,
         direction=direction,
+        posterior=posterior,
     )
     shown = progress_of(progress)
     with _opened(journal) as log:

@@ -30,7 +30,7 @@ from crashbo.search.acquisition import LogEI
 from crashbo.search.design import Design
 from crashbo.search.risk import Risk, risk_of
 from crashbo.search.space import Space
-from crashbo.search.surrogates import Memory, Observations, Surrogates
+from crashbo.search.surrogates import Memory, Observations, PosteriorOver, Surrogates
 from crashbo.strategies.base import Strategy, Task
 
 Array = NDArray[np.float64]
@@ -88,10 +88,11 @@ class Threshold:
             known = self._constraint.threshold
             return None if known is None else (known if isinstance(known, tuple) else (float(known), float(known)))
         found = self._surrogates.crash_model.threshold_interval(self._j)
-        if found is None:
+        if found is None or self.value is None:
             return None
-        low, high = sorted(self._constraint.sign * end for end in found)
-        return low, high
+        # The value is a median with all else held, the interval is not: keep the one within the other.
+        ends = *(self._constraint.sign * end for end in found), self.value
+        return min(ends), max(ends)
 
     def __repr__(self) -> str:
         return f"Threshold(value={self.value}, learned={self.learned})"
@@ -152,6 +153,7 @@ class Optimizer:
         start: params to try first, in this order; None begins with a few that fill the space.
         noise: standard deviation of the cost where known, or a mapping with "cost" and constraints.
         direction: "minimize" or "maximize" the cost.
+        posterior: "marginal" averages P(safe) over plausible hyperparameters; "map" takes the most probable ones.
     """
 
     def __init__(
@@ -165,6 +167,7 @@ class Optimizer:
         start: Sequence[Params] | None = None,
         noise: float | Mapping[str, float] | None = None,
         direction: Direction = "minimize",
+        posterior: PosteriorOver = "marginal",
     ) -> None:
         self.space = Space.of(space)
         self.constraints = _with_noise(constraints_of(constraints), noise)
@@ -173,6 +176,9 @@ class Optimizer:
         self.direction: Direction = direction
         if direction not in ("minimize", "maximize"):
             raise ValueError(f"direction must be 'minimize' or 'maximize'; got {direction!r}. Choose one.")
+        self.posterior: PosteriorOver = posterior
+        if posterior not in ("map", "marginal"):
+            raise ValueError(f"posterior must be 'map' or 'marginal'; got {posterior!r}. 'marginal' is the usual one.")
         strategies.check(self._propose, self.space, tuple(map(_turned, self.constraints)), self.risk)
         self._noise = noise
         self._cost_noise = _cost_noise(noise)
@@ -410,6 +416,7 @@ class Optimizer:
             "risk": saving.risk_out(self.risk),
             "direction": self.direction,
             "cost_noise": self._cost_noise,
+            "posterior": self.posterior,
         }
 
     def state(self) -> dict[str, Any]:
@@ -432,6 +439,7 @@ class Optimizer:
             risk=saving.risk_in(config["risk"]),
             noise=config["cost_noise"],
             direction=config["direction"],
+            posterior=config.get("posterior", "marginal"),
         )
         new._trials = {t.number: replace(t, params=new.space.revived(t.params)) for t in trials}
         if state is not None:
@@ -502,7 +510,15 @@ class Optimizer:
             left = max(self.risk.trials - sum(t.state != "void" for t in self.trials), 0)
         fitted = self._fitted(seen, share=share_fit)
         return Task(
-            self.space, seen, self.risk, self._memory, np.array(predicted, dtype=float), left, fitted, self._sign
+            self.space,
+            seen,
+            self.risk,
+            self._memory,
+            np.array(predicted, dtype=float),
+            left,
+            fitted,
+            self._sign,
+            self.posterior,
         )
 
     def _fitted(self, seen: Observations, *, share: bool) -> Surrogates | None:

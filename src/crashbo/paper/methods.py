@@ -4,6 +4,7 @@ May import the public API and `problems`.
 """
 
 from dataclasses import dataclass
+from typing import Literal
 
 import crashbo
 from crashbo import strategies
@@ -24,6 +25,7 @@ class Method:
         label: in tables and figures.
         strategy: as Optimizer takes it.
         risk: as Optimizer takes it.
+        posterior: as Optimizer takes it.
         informed: whether it gets the problem's privileged view.
         learns: whether its learnt thresholds are reported.
     """
@@ -32,6 +34,7 @@ class Method:
     label: str
     strategy: str
     risk: str | None = None
+    posterior: Literal["map", "marginal"] = "marginal"
     informed: bool = False
     learns: bool = False
 
@@ -61,7 +64,7 @@ METHODS: dict[str, Method] = {
     method.name: method
     for method in (
         Method("eicc", "EIC², our risk", "eicc", learns=True),
-        Method("eicc-paper", "EIC², paper's rule", "eicc", risk="paper", learns=True),
+        Method("eicc-paper", "EIC², paper's rule", "eicc", risk="paper", posterior="map", learns=True),
         Method("ei-mc", "MC + EI", "ei-mc"),
         Method("ei-hc", "HC + EI", "ei-hc"),
         Method("ei-ac", "AC + EI", "ei-ac"),

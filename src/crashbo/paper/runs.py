@@ -1,4 +1,4 @@
-"""One run: a method on a problem, from one random safe start, and what is kept of it.
+"""One run: a method on a problem, from one safe start, and what is kept of it.
 
 May import the public API and `problems`.
 
@@ -60,7 +60,7 @@ def execute(spec: Spec) -> Run:
     method, problem = METHODS[spec.method], problems.get(spec.problem)
     view = method.view(problem)
     rng = np.random.default_rng([spec.repeat, zlib.crc32(spec.problem.encode())])
-    start = problem.safe_start(rng)
+    start = problem.start or problem.safe_start(rng)
     since = time.perf_counter()
     with warnings.catch_warnings():
         # By noise alone, a success is often measured beyond a threshold that an informed method knows.
@@ -74,6 +74,7 @@ def execute(spec: Spec) -> Run:
             seed=spec.repeat,
             strategy=method.strategy_on(view),
             risk=method.risk,
+            posterior=method.posterior,
             start=[start],
             noise=problem.noise if spec.known_noise else None,
             progress=False,

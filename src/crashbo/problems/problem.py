@@ -89,6 +89,7 @@ class Problem:
         is_informed: whether thresholds are known and crashes carry their measurements.
         machine: one experiment, with noise if there is an rng: by default noise on the readings alone.
         unmeasured: causes of crashes that nobody measures.
+        start: safe params where its studies begin, if not at random ones.
     """
 
     name: str
@@ -103,6 +104,7 @@ class Problem:
     is_informed: bool = False
     machine: Callable[["Problem", Mapping[str, Any], np.random.Generator | None], Run] = noisy_readings
     unmeasured: tuple[str, ...] = ()
+    start: Mapping[str, Any] | None = None
 
     @property
     def constraints(self) -> list[AnyConstraint]:

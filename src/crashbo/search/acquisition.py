@@ -5,7 +5,8 @@ May import models and below.
 Notation, at m points X in the unit cube:
     f, g_j     cost and constraints; mu, var their posterior moments
     eta        the cost to improve upon
-    Gamma      probability of success, prod_j Phi(z_j), z_j = (c_j - mu_j) / sqrt(var_j + s_j^2)
+    Gamma      probability of success, prod_j Phi(z_j), z_j = (c_j - mu_j) / sqrt(var_j + s_j^2),
+               its mean over a crowd of K posteriors
 """
 
 from dataclasses import dataclass
@@ -14,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_ndtr, ndtr
 
-from crashbo.models.ep import Sites
-from crashbo.models.latent import Posterior, condition
+from crashbo.models.crowd import Crowd
+from crashbo.models.latent import Posterior
 from crashbo.numerics.gaussians import log_unit_improvement, tail
 
 Array = NDArray[np.float64]
@@ -24,51 +25,61 @@ ValueAndGradient = tuple[Array, Array]
 
 @dataclass(frozen=True)
 class LogGamma:
-    """log P(safe) of a crash posterior; `widen` adds to each latent function's spread (threshold's own, say)."""
+    """log P(safe): the mean over a crowd of crash posteriors."""
 
-    crash: Posterior
-    widen: Array | None = None  # variances, (G,)
+    crowd: Crowd
+
+    @staticmethod
+    def of(crash: Posterior) -> "LogGamma":
+        """Of one crash posterior whose thresholds are taken for true."""
+        return LogGamma(Crowd.of(crash))
 
     def __call__(self, X: Array) -> Array:
         """log Gamma at X."""
-        total = np.zeros(len(X))
-        for j in range(len(self.crash.hypers)):
-            total += log_ndtr(self._z(j, X))
-        return total
+        logs = np.tile(self.crowd.log_weights[:, None], (1, len(X)))
+        for j in range(self._constraints):
+            logs += log_ndtr(self._z(j, X))
+        return _log_sum(logs)
 
     def violated(self, X: Array) -> Array:
         """Probability that each constraint is violated at X, (m, G)."""
-        return np.stack([ndtr(-self._z(j, X)) for j in range(len(self.crash.hypers))], axis=1)
-
-    def _z(self, j: int, X: Array) -> Array:
-        mean, var = self.crash.predict(j, X)
-        z: Array = (self.crash.hypers[j].threshold - mean) / np.sqrt(var + self._extra(j))
-        return z
+        weights = np.exp(self.crowd.log_weights)
+        return np.stack([weights @ ndtr(-self._z(j, X)) for j in range(self._constraints)], axis=1)
 
     def with_gradient(self, X: Array) -> ValueAndGradient:
         """log Gamma at X and its gradient."""
-        total, slope = np.zeros(len(X)), np.zeros_like(X)
-        for j, h in enumerate(self.crash.hypers):
-            mean, var, in_mean, in_var = self.crash.predict_with_gradient(j, X)
-            spread = var + self._extra(j)
+        K = len(self.crowd.members)
+        logs, slopes = np.tile(self.crowd.log_weights[:, None], (1, len(X))), np.zeros((K, *X.shape))
+        for j in range(self._constraints):
+            mean, var, in_mean, in_var = self.crowd.predict_with_gradient(j, X)
+            spread = var + self.crowd.scatter(j)[:, None]
             std = np.sqrt(spread)
-            z = (h.threshold - mean) / std
+            z = (self.crowd.levels(j)[:, None] - mean) / std
             cut = tail(z)
-            total += cut.log_mass
-            slope += cut.hazard[:, None] * (-in_mean / std[:, None] - 0.5 * (z / spread)[:, None] * in_var)
-        return total, slope
+            logs += cut.log_mass
+            slopes -= (cut.hazard / std)[:, :, None] * in_mean + (0.5 * cut.hazard * z / spread)[:, :, None] * in_var
+        total = _log_sum(logs)
+        return total, np.einsum("km,kmd->md", np.exp(logs - total), slopes)
 
     def with_crashes(self, X: Array) -> "LogGamma":
         """The same as if trials at X had crashed, at the same hyperparameters."""
-        if not len(X):
-            return self
-        more, m = self.crash.data.with_crashes(X), len(X)
-        sites = Sites(*(np.pad(site, ((0, 0), (0, m))) for site in self.crash.sites()))
-        return LogGamma(condition(more, self.crash.hypers, start=sites), self.widen)
+        return LogGamma(self.crowd.with_crashes(X))
 
-    def _extra(self, j: int) -> float:
-        crash_noise: float = self.crash.hypers[j].crash_noise_std ** 2
-        return crash_noise + (0.0 if self.widen is None else float(self.widen[j]))
+    @property
+    def _constraints(self) -> int:
+        return len(self.crowd.members[0].hypers)
+
+    def _z(self, j: int, X: Array) -> Array:
+        mean, var = self.crowd.predict(j, X)
+        z: Array = (self.crowd.levels(j)[:, None] - mean) / np.sqrt(var + self.crowd.scatter(j)[:, None])
+        return z
+
+
+def _log_sum(logs: Array) -> Array:
+    """log of the sum of exponentials over the first axis."""
+    top = logs.max(axis=0)
+    total: Array = top + np.log(np.sum(np.exp(logs - top), axis=0))
+    return total
 
 
 class Flat:

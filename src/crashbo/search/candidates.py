@@ -21,6 +21,8 @@ _LARGEST_SCREEN = 512
 _CENTRES = 4  # good points whose surroundings are searched
 _AROUND = 40
 _CLIMBERS = 6
+_MARGIN = 0.2  # of the cube's edges that the first trials leave out
+_EARLY = 5.0  # trials a dimension over which this fades
 _SAME = 1e-6  # two points closer than this in every coordinate are one
 
 
@@ -35,12 +37,38 @@ class Utility(Protocol):
 
 
 @dataclass(frozen=True)
+class Box:
+    """The part of the unit cube in which to look."""
+
+    low: Array
+    high: Array
+
+    @staticmethod
+    def whole(space: Space) -> "Box":
+        """All of it."""
+        return Box(np.zeros(space.dimension), np.ones(space.dimension))
+
+    @staticmethod
+    def early(space: Space, tried: Array, trials: int) -> "Box":
+        """Away from the edges in the first trials, unless some of the `tried` points lie there.
+
+        Where little is known the corners look the most promising, being the farthest from everything, and there are
+        very many of them; few experiments have their best, or anything to learn, in one.
+        """
+        margin = _MARGIN * max(0.0, 1.0 - trials / (_EARLY * space.dimension))
+        low = np.where(space.continuous, np.minimum(margin, tried.min(axis=0)), 0.0)
+        high = np.where(space.continuous, np.maximum(1.0 - margin, tried.max(axis=0)), 1.0)
+        return Box(np.maximum(low, 0.0), np.minimum(high, 1.0))
+
+
+@dataclass(frozen=True)
 class Screen:
     """Candidates and their P(safe), looked at once and used by whoever needs them."""
 
     X: Array
     log_gamma: Array
     apart: Array  # how far two starts of the climb should lie apart
+    box: Box
 
 
 @dataclass(frozen=True)
@@ -51,24 +79,33 @@ class Found:
     log_gamma: float
 
 
-def screen(space: Space, models: Surrogates, gamma: Utility, *, rng: np.random.Generator) -> Screen:
-    """Points all over the space and around the best trials."""
+def screen(
+    space: Space, models: Surrogates, gamma: Utility, box: Box | None = None, *, rng: np.random.Generator
+) -> Screen:
+    """Points all over the space, or a box in it, and around the best trials."""
     data, post = (models.crash.data, models.crash) if models.cost is None else (models.cost.data, models.cost)
     merit = gamma(data.X) if models.cost is None else -models.cost.predict(0, data.X)[0]
-    return screen_around(space, data.X, merit, post.hypers[0].lengthscales, gamma, rng=rng)
+    return screen_around(space, data.X, merit, post.hypers[0].lengthscales, gamma, box, rng=rng)
 
 
 def screen_around(
-    space: Space, tried: Array, merit: Array, lengthscales: Array, gamma: Utility, *, rng: np.random.Generator
+    space: Space,
+    tried: Array,
+    merit: Array,
+    lengthscales: Array,
+    gamma: Utility,
+    box: Box | None = None,
+    *,
+    rng: np.random.Generator,
 ) -> Screen:
-    """Points all over the space and around those of highest merit among the tried ones."""
-    D = space.dimension
+    """Points all over the space, or a box in it, and around those of highest merit among the tried ones."""
+    D, box = space.dimension, box or Box.whole(space)
     lengthscales = np.minimum(lengthscales, 1.0)
     centres = tried[np.argsort(-merit, kind="stable")[:_CENTRES]]
     wide = space.uniform(spread_points(min(_SCREEN * D, _LARGEST_SCREEN), D, rng=rng))
-    near = space.snap(perturbations(np.clip(centres, 0.0, 1.0), _AROUND, 0.5 * lengthscales, rng=rng))
-    X = np.vstack([wide, near])
-    return Screen(X, gamma(X), np.maximum(0.3 * lengthscales, 1e-3))
+    near = perturbations(np.clip(centres, 0.0, 1.0), _AROUND, 0.5 * lengthscales, rng=rng)
+    X = np.vstack([box.low + (box.high - box.low) * wide, space.snap(np.clip(near, box.low, box.high))])
+    return Screen(X, gamma(X), np.maximum(0.3 * lengthscales, 1e-3), box)
 
 
 def best(space: Space, screened: Screen, utility: Utility, gamma: Utility, score: Score, taken: Array) -> Found:
@@ -80,6 +117,8 @@ def best(space: Space, screened: Screen, utility: Utility, gamma: Utility, score
             lambda X: score.with_gradient(utility.with_gradient(X), gamma.with_gradient(X)),
             screened.X[top],
             space.continuous,
+            screened.box.low,
+            screened.box.high,
         )
     )
     ends_gamma = gamma(ends)
@@ -87,10 +126,8 @@ def best(space: Space, screened: Screen, utility: Utility, gamma: Utility, score
     log_gamma = np.append(ends_gamma, screened.log_gamma)
     values = np.append(score(utility(ends), ends_gamma), values)
     values = np.where(np.isnan(values), -np.inf, values)
-    new = ~is_taken(X, taken)
-    if new.any():
-        values = np.where(new, values, -np.inf)
-    i = int(np.argmax(values))
+    order = np.argsort(-values, kind="stable")
+    i = next((i for i in order if not is_taken(X[i : i + 1], taken)[0]), order[0])
     return Found(X[i], float(log_gamma[i]))
 
 

@@ -52,8 +52,16 @@ def perturbations(centres: Array, n: int, scales: Array, *, rng: np.random.Gener
     return points
 
 
-def climb(objective: WithGradient, starts: Array, free: NDArray[np.bool_], *, evaluations: int = 35) -> Array:
-    """Where a quasi-Newton climb leads from each start, moving only the `free` coordinates; same shape as starts."""
+def climb(
+    objective: WithGradient,
+    starts: Array,
+    free: NDArray[np.bool_],
+    low: Array | None = None,
+    high: Array | None = None,
+    *,
+    evaluations: int = 35,
+) -> Array:
+    """Where a quasi-Newton climb leads from each start, moving only the `free` coordinates between low and high."""
     if len(starts) == 0 or not free.any():
         return starts
 
@@ -63,8 +71,10 @@ def climb(objective: WithGradient, starts: Array, free: NDArray[np.bool_], *, ev
         value, gradient = objective(X)
         return -value, -gradient[:, free]
 
-    box = np.zeros(int(free.sum())), np.ones(int(free.sum()))
-    found = bfgs.minimise(negative, starts[:, free], *box, evaluations=evaluations, enough=_ENOUGH, reach=_REACH)
+    low, high = np.zeros(len(free)) if low is None else low, np.ones(len(free)) if high is None else high
+    found = bfgs.minimise(
+        negative, starts[:, free], low[free], high[free], evaluations=evaluations, enough=_ENOUGH, reach=_REACH
+    )
     ends = starts.copy()
     ends[:, free] = found.x
     return ends

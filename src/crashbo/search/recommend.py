@@ -43,7 +43,7 @@ def best_point(models: Surrogates, space: Space, delta: float, rng: np.random.Ge
     screened = candidates.screen(space, models, gamma, rng=rng)
     tried = models.cost.data.X[: models.successes]
     X = np.vstack([screened.X, space.snap(tried)])
-    screened = candidates.Screen(X, gamma(X), screened.apart)
+    screened = candidates.Screen(X, gamma(X), screened.apart, screened.box)
     found = candidates.best(space, screened, _Cheapness(models.cost), gamma, score, np.zeros((0, X.shape[1])))
     mean, _ = models.cost.predict(0, found.x[None, :])
     return found.x, float(mean[0]), float(np.exp(found.log_gamma))

@@ -5,12 +5,14 @@ May import models and below.
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from crashbo.models import latent, thresholds
 from crashbo.models.crash import Blame, CrashModel, hybrid_data, make_parts
+from crashbo.models.crowd import Crowd, gather
 from crashbo.models.ep import Sites
 from crashbo.models.fit import Fit, fit
 from crashbo.models.hyperpriors import Hyperprior
@@ -22,9 +24,13 @@ from crashbo.search.acquisition import LogGamma
 
 Array = NDArray[np.float64]
 Threshold = float | tuple[float, float] | None
+PosteriorOver = Literal[
+    "map", "marginal"
+]  # of hyperparameters: the most probable ones, or an average over plausible ones
 
-_REFIT_EACH = 100  # trials up to which hyperparameters are learnt anew at every trial
+_REFIT_EACH = 50  # trials up to which hyperparameters are learnt anew at every trial
 _REFIT_GROWTH = 1.05  # past that, whenever the trials have grown by this factor
+_UNSURE = 200  # trials past which the hyperparameters are taken for known
 _EP_TOLERANCE = 1e-4
 _NEIGHBOURS = 0.1  # root-mean-square distance a coordinate within which trials count as one crowd
 _ENOUGH = 3e-3  # nats: fits that begin where the last one ended must not stop short again and again
@@ -54,7 +60,7 @@ class Observations:
     def labels_only(self) -> "Observations":
         """The same trials with nothing measured: one cause of crashes, which labels alone inform."""
         nothing = np.full((len(self.numbers), 1), np.nan)
-        return replace(self, Y=nothing, blame=None, noise_std=(None,), thresholds=(None,))
+        return replace(self, Y=nothing, blame=None, censored=None, noise_std=(None,), thresholds=(None,))
 
 
 @dataclass(frozen=True)
@@ -117,17 +123,21 @@ class Surrogates:
     """Both models, fitted."""
 
     cost: Posterior | None  # None before the first success
-    crash: Posterior  # at the median thresholds
-    threshold_std: Array  # (G,), how uncertain they are
+    crowd: Crowd  # of crash posteriors: the first is at the most probable hyperparameters and the median thresholds
     crash_model: CrashModel  # as fitted, at the most probable ones
     memory: Memory
     converged: bool
     successes: int  # rows of the cost's data that were measured: pending ones come after them
 
     @property
+    def crash(self) -> Posterior:
+        """The crash posterior in the middle."""
+        return self.crowd.members[0]
+
+    @property
     def log_gamma(self) -> LogGamma:
-        """log P(safe), with the thresholds' own uncertainty in it."""
-        return LogGamma(self.crash, self.threshold_std**2)
+        """log P(safe), with the uncertainty of thresholds and hyperparameters in it."""
+        return LogGamma(self.crowd)
 
     @cached_property
     def eta(self) -> float:
@@ -160,9 +170,13 @@ class Surrogates:
 
 
 def fit_surrogates(
-    seen: Observations, memory: Memory | None, cost_prior: Hyperprior, crash_prior: Hyperprior
+    seen: Observations,
+    memory: Memory | None,
+    cost_prior: Hyperprior,
+    crash_prior: Hyperprior,
+    posterior: PosteriorOver = "marginal",
 ) -> Surrogates:
-    """Fit both models, warm where memory allows; past a hundred trials not anew for every single one."""
+    """Fit both models, warm where memory allows; past fifty trials not anew for every single one."""
     n = len(seen.numbers)
     learn = memory is None or n <= _REFIT_EACH or n >= _REFIT_GROWTH * memory.fitted_at
     crash_data = hybrid_data(seen.X, seen.Y, seen.crashed, seen.blame, seen.censored, whole=True)
@@ -172,10 +186,12 @@ def fit_surrogates(
         fitted = fit(crash_data, crash_parts, start=crash_start, tolerance=_EP_TOLERANCE, enough=_ENOUGH)
         crash_model, converged = CrashModel(fitted.posterior, fitted), fitted.converged
     else:
-        posterior = latent.condition(crash_data, crash_start.hypers, start=crash_start.sites, tolerance=_EP_TOLERANCE)
-        converged = posterior.ep.converged
-        crash_model = CrashModel(posterior, Fit(posterior, crash_parts, np.nan, 1, posterior.ep.sweeps, converged))
+        held = latent.condition(crash_data, crash_start.hypers, start=crash_start.sites, tolerance=_EP_TOLERANCE)
+        converged = held.ep.converged
+        crash_model = CrashModel(held, Fit(held, crash_parts, np.nan, 1, held.ep.sweeps, converged))
     crash, spreads = _centred(crash_model.posterior, crash_parts)
+    unsure = posterior == "marginal" and n <= _UNSURE
+    crowd = gather(crash, crash_parts, spreads) if unsure else Crowd.of(crash, spreads)
     cost, cost_warm = None, memory.cost if memory is not None else None
     if seen.succeeded.any():
         X, costs = seen.X[seen.succeeded], seen.cost[seen.succeeded]
@@ -185,7 +201,7 @@ def fit_surrogates(
         cost = with_pending(cost, seen.pending)
     fitted_at = n if learn or memory is None else memory.fitted_at
     kept = Memory(seen.numbers, cost_warm, crash_model.posterior.warm(), fitted_at)
-    return Surrogates(cost, crash, spreads, crash_model, kept, converged, int(seen.succeeded.sum()))
+    return Surrogates(cost, crowd, crash_model, kept, converged, int(seen.succeeded.sum()))
 
 
 def fit_cost(

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from crashbo.models import hyperpriors
 from crashbo.search.risk import Risk
 from crashbo.search.space import Space
-from crashbo.search.surrogates import Memory, Observations, Surrogates, Threshold, fit_surrogates
+from crashbo.search.surrogates import Memory, Observations, PosteriorOver, Surrogates, Threshold, fit_surrogates
 
 Array = NDArray[np.float64]
 
@@ -30,6 +30,7 @@ class Task:
     trials_left: int | None  # where the study's length is announced
     fitted: Surrogates | None = None  # both models of these very observations, if somebody looked before
     sign: float = 1.0  # -1 where the user maximises: costs in `seen` are turned over
+    posterior: PosteriorOver = "marginal"
 
     @property
     def taken(self) -> Array:
@@ -42,7 +43,8 @@ class Task:
         if self.fitted is not None:
             return self.fitted
         D = self.space.dimension
-        return fit_surrogates(self.seen, self.memory, hyperpriors.of_cost(D), hyperpriors.of_crash(D))
+        priors = hyperpriors.of_cost(D), hyperpriors.of_crash(D)
+        return fit_surrogates(self.seen, self.memory, *priors, self.posterior)
 
 
 @dataclass(frozen=True)

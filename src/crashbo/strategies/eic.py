@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from crashbo.models.crowd import Crowd
 from crashbo.search.risk import Paper
 from crashbo.search.space import Space
 from crashbo.search.surrogates import Threshold
@@ -28,7 +29,5 @@ class Eic:
     def __call__(self, task: Task, rng: np.random.Generator) -> Proposal:
         """The point that maximises EI x P(safe)."""
         informed.check_measurements("eic", task.seen)
-        models = replace(
-            task.surrogates, crash=informed.regressions(task.seen), threshold_std=np.zeros(len(task.seen.thresholds))
-        )
+        models = replace(task.surrogates, crowd=Crowd.of(informed.regressions(task.seen)))
         return eicc.propose(replace(task, risk=Paper(), fitted=models), rng)

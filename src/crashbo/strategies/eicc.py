@@ -3,22 +3,17 @@
 May import search and below.
 """
 
-from dataclasses import replace
-
 import numpy as np
 from numpy.typing import NDArray
 
-from crashbo.models import latent
-from crashbo.search import candidates
+from crashbo.search import candidates, doubt
 from crashbo.search.acquisition import Flat, LogEI, LogGamma
-from crashbo.search.candidates import Found, Screen
+from crashbo.search.candidates import Box, Found, Screen
 from crashbo.search.risk import Paper, Score, Situation
-from crashbo.search.surrogates import Surrogates
 from crashbo.strategies.base import Proposal, Task
 
 Array = NDArray[np.float64]
 
-_DOUBTS = (0.7, 0.5, 0.35)  # shares of the lengthscales
 _TOLERANCE = 0.01  # by which a point may fall short of the floor's P(safe) and still be admissible
 
 
@@ -29,14 +24,16 @@ def propose(task: Task, rng: np.random.Generator) -> Proposal:
     taken = task.taken
     if models.cost is None:
         return _look_for_a_success(task, gamma, taken, rng)
-    screened = candidates.screen(task.space, models, gamma, rng=rng)
+    tried, trials = task.seen.X[task.seen.succeeded], len(task.seen.numbers)
+    box = None if isinstance(task.risk, Paper) else Box.early(task.space, tried, trials)
+    screened = candidates.screen(task.space, models, gamma, box, rng=rng)
     improvement = LogEI(models.cost, _paper_eta(task) if isinstance(task.risk, Paper) else models.eta)
     situation = _situation(task, screened, improvement)
     floor = task.risk.floor(situation)
     if floor >= 1.0:
         return _repeat(task, gamma)
     if not isinstance(task.risk, Paper) and situation.is_exhausted(floor):
-        improvement = _doubting(models, screened, floor, situation.log_noise)
+        improvement = doubt.improvement(models, screened, floor, situation.log_noise)
     score = Score(float(np.log(floor)) if floor > 0.0 else -np.inf)
     found = candidates.best(task.space, screened, improvement, gamma, score, taken)
     if np.exp(found.log_gamma) < floor - _TOLERANCE:
@@ -64,24 +61,6 @@ def _situation(task: Task, screened: Screen, improvement: LogEI) -> Situation:
         pending=len(task.seen.pending),
         trials_left=task.trials_left,
     )
-
-
-def _doubting(models: Surrogates, screened: Screen, floor: float, log_noise: float) -> LogEI:
-    """Expected improvement under the least doubt in the cost's model that leaves something to gain.
-
-    A model that sees nothing left to gain may be wrong: it has looked mostly where it was. The doubt is that its
-    lengthscales are too long, by ever more, until some point that is safe enough promises more than the noise.
-    """
-    assert models.cost is not None
-    h = models.cost.hypers[0]
-    admissible = screened.log_gamma >= np.log(floor)
-    for share in _DOUBTS:
-        cost = latent.condition(models.cost.data, (replace(h, lengthscales=share * h.lengthscales),))
-        improvement = LogEI(cost, float(cost.predict(0, cost.data.X)[0].min()))
-        gains = improvement(screened.X) + screened.log_gamma
-        if np.max(gains, where=admissible, initial=-np.inf) > log_noise:
-            break
-    return improvement
 
 
 def _repeat(task: Task, gamma: LogGamma) -> Proposal:

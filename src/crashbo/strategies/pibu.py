@@ -64,7 +64,7 @@ class Pibu:
         """The better of an improvement inside and a look across the boundary."""
         seen = task.seen
         classifier = self._classifier(seen)
-        gamma = LogGamma(classifier)
+        gamma = LogGamma.of(classifier)
         lengthscales = classifier.hypers[0].lengthscales
         merit = gamma(seen.X) if not seen.succeeded.any() else -np.nan_to_num(seen.cost, nan=np.inf)
         screened = candidates.screen_around(task.space, seen.X, merit, lengthscales, gamma, rng=rng)
@@ -97,7 +97,7 @@ class Pibu:
         model = with_pending(fit_cost(seen.X[seen.succeeded], costs, seen.cost_noise_std, prior), seen.pending)
         # P(cost < best) is P(safe) of a function that may not pass the best cost.
         bar = replace(model.hypers[0], threshold=float(costs.min()), crash_noise_std=0.0)
-        improvement = LogGamma(replace(model, hypers=(bar,)))
+        improvement = LogGamma.of(replace(model, hypers=(bar,)))
         score = Score(float(np.log(0.5 * (1.0 + self.offset))), weight=0.0, steepness=_STEEP)
         found = candidates.best(task.space, screened, improvement, gamma, score, task.taken)
         return Candidate(found.x, float(np.exp(improvement(found.x[None, :])[0])))

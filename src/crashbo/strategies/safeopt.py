@@ -90,7 +90,7 @@ class SafeOpt:
         bounds = self._bounds(model, X)
         safe = _within(bounds.upper, model) | (np.arange(len(X)) < len(proven))
         if not len(proven):  # there was no safe seed: look for one
-            log_gamma = np.where(is_taken(X, task.taken), -np.inf, LogGamma(model)(X))
+            log_gamma = np.where(is_taken(X, task.taken), -np.inf, LogGamma.of(model)(X))
             i = int(rng.choice(np.flatnonzero(log_gamma >= log_gamma.max() - _TIE)))
             return self._proposal(model, X[i], admissible=bool(safe[i]))
         return self._proposal(model, X[self._choose(task, model, X, bounds, safe)])
@@ -153,7 +153,7 @@ class SafeOpt:
         return mean / unit, np.sqrt(var) / unit
 
     def _proposal(self, model: Posterior, x: Array, *, admissible: bool = True) -> Proposal:
-        return Proposal(x, float(np.exp(LogGamma(model)(x[None, :])[0])), admissible)
+        return Proposal(x, float(np.exp(LogGamma.of(model)(x[None, :])[0])), admissible)
 
 
 def grid(space: Space) -> Array:

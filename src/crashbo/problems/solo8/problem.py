@@ -50,6 +50,7 @@ def make() -> Problem:
         optimum={"p_knee": 0.677, "p_hip": 0.664, "d_knee": 0.381, "d_hip": 0.210},
         machine=experiment,
         unmeasured=("fall",),
+        start=START,
     )
 
 

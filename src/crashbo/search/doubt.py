@@ -1,0 +1,73 @@
+"""What may still be gained if the model of the cost is wrong, for a study that sees nothing left to gain.
+
+May import models and below.
+
+Such a study has looked mostly where it was, and its model may be sure of too much. It doubts ever more of it, until
+some point that is safe enough promises more than the noise:
+- that the lengthscales are as long as learnt: there may be more to find between the trials;
+- that the best place is the only one. To a model that has seen one deep well in a plain, a second one is all but
+  impossible. So the well is filled up to the level of the best trial away from it, and what counts is to improve
+  upon that. As the search gets down there, the level sinks with it.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import chain
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crashbo.models import latent
+from crashbo.models.latent import Posterior
+from crashbo.search.acquisition import LogEI
+from crashbo.search.candidates import Screen
+from crashbo.search.surrogates import Surrogates
+
+Array = NDArray[np.float64]
+
+_SHARES = (0.7, 0.5, 0.35)  # of the lengthscales
+_WELLS = 4  # to be filled at most
+_AWAY = 0.1  # correlation with the best trial of a well below which another is away from it
+_RARITY = 2.0  # standard deviations below the mean at which the level of a filled well lies
+_LEAST_SPREAD = 3.0  # times the noise
+
+
+def improvement(models: Surrogates, screened: Screen, floor: float, log_noise: float) -> LogEI:
+    """Expected improvement under the least doubt that leaves something to gain, or the last."""
+    admissible = screened.log_gamma >= np.log(floor)
+    for cost in chain(_shortened(models), _filled(models)):
+        found = LogEI(cost, float(cost.predict(0, cost.data.X)[0].min()))
+        gains = found(screened.X) + screened.log_gamma
+        if np.max(gains, where=admissible, initial=-np.inf) > log_noise:
+            break
+    return found
+
+
+def _shortened(models: Surrogates) -> Iterator[Posterior]:
+    """The cost's posterior under ever shorter lengthscales."""
+    cost = _cost(models)
+    h = cost.hypers[0]
+    for share in _SHARES:
+        yield latent.condition(cost.data, (replace(h, lengthscales=share * h.lengthscales),))
+
+
+def _filled(models: Surrogates) -> Iterator[Posterior]:
+    """The cost's posterior with ever more wells filled up."""
+    cost = _cost(models)
+    h, n = cost.hypers[0], models.successes
+    mean, _ = cost.predict(0, cost.data.X[:n])
+    away = np.ones(n, dtype=bool)
+    for _ in range(_WELLS):
+        deepest = int(np.argmin(np.where(away, mean, np.inf)))
+        away &= cost.grams[0][0][deepest, :n] < _AWAY
+        if not away.any():
+            break
+        level = float(mean[away].min())
+        spread = max((h.mean - level) / _RARITY, _LEAST_SPREAD * models.cost_noise_std)
+        shallow = replace(h, outputscale=min(spread**2, h.outputscale))
+        yield latent.condition(replace(cost.data, Y=np.maximum(cost.data.Y, level)), (shallow,), grams=cost.grams)
+
+
+def _cost(models: Surrogates) -> Posterior:
+    assert models.cost is not None
+    return models.cost
