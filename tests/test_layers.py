@@ -140,6 +140,7 @@ DOORS = {
     "PIL": {"app/animation.py"},
     "mujoco": {"problems/solo8/engine.py"},
     "optuna": {f"integrations/optuna/{path.name}" for path in (PACKAGE / "integrations" / "optuna").glob("*.py")},
+    "sqlalchemy": {"integrations/optuna/atomic.py", "integrations/optuna/closing.py"},
     "optuna_dashboard": {"integrations/optuna/dashboard.py"},
     "plotly": {"integrations/optuna/dashboard.py"},
     "fastapi": {"app/server/api.py"},

@@ -2,13 +2,17 @@
 
 import multiprocessing
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import optuna
 import pytest
-from jumper import SAID
+from jumper import SAID, current_of, height_of
 
 from crashbo.app.bench import Bench, Conflict, Definition, Missing, Told, table
-from crashbo.integrations.optuna import records
+from crashbo.app.bench.bench import Asked
+from crashbo.integrations.optuna import declare, records
+from crashbo.integrations.optuna.ledger import Ledger
+from crashbo.integrations.optuna.thinking import Thinker
 
 SUCCESS = Told(cost=0.5, measured={"current": 90.0})
 
@@ -118,6 +122,8 @@ def test_a_trial_that_nobody_asked_for_may_lie_outside_the_bounds_and_is_learnt_
         Told(crash="\ud800"),
         Told(crash="x" * 501),
         Told(crash=True, blame=[1]),
+        Told(crash=True, censored="current"),
+        Told(crash=True, measured={"current": 1.0}, censored=[1]),
     ],
 )
 def test_nonsense_is_refused_in_one_sentence_and_changes_nothing(bench, told):
@@ -142,6 +148,85 @@ def test_start_points_are_queued_and_handed_out_first(store):
     with pytest.raises(Conflict, match="must be handed out to be told"):
         bench.tell(0, SUCCESS)
     assert bench.ask().params == {"knee": 0.25, "hip": 0.5}
+
+
+def test_a_batch_is_distinct_and_each_request_keeps_its_trial(bench):
+    for _ in range(6):
+        trial = bench.ask()
+        bench.tell(trial.number, Told(cost=height_of(trial.params), measured={"current": current_of(trial.params)}))
+    asked = [Asked(r) for r in ("a", "b", None, "a", None)]
+    batch = bench.ask_batch(asked)
+    assert [t.number for t in batch] == [6, 7, 8, 6, 9]
+    assert len({tuple(t.params.values()) for t in batch}) == 4
+    assert [t.number for t in bench.ask_batch(asked[:2])] == [6, 7]
+    assert {t.origin for t in batch} == {"search"}
+    assert all(t.p_safe is not None and t.p_model is not None for t in batch)
+
+
+def test_a_place_that_another_worker_took_meanwhile_is_not_handed_out_again(bench, store):
+    for _ in range(6):
+        trial = bench.ask()
+        bench.tell(trial.number, Told(cost=height_of(trial.params), measured={"current": current_of(trial.params)}))
+    thinker, other, turns = Thinker(bench.ledger.study), Bench.open(store), []
+
+    def slow(count, turn):
+        batch = thinker.think(count, turn)
+        if not turns:  # while we think, another process asks, and comes to the same conclusion
+            other.ask()
+        turns.append(turn)
+        return batch
+
+    trial = Bench.open(store, think=slow).ask()
+    assert turns == [0, 1]
+    assert trial.number == 7
+    one, two = bench.trials[6].params, trial.params
+    assert max(abs(one[name] - two[name]) for name in one) >= 0.01
+    assert len(bench.trials) == 8
+
+
+def test_words_that_wait_together_are_one_commit_and_a_trial_that_was_told_meanwhile_is_looked_at(
+    bench, store, monkeypatch
+):
+    numbers = [t.number for t in bench.ask_batch([Asked()] * 4)]
+    Bench.open(store).tell(2, Told(crash="by another process"))
+    commits, close_all = [], bench.ledger.close_all
+    monkeypatch.setattr(bench.ledger, "close_all", lambda told: (commits.append(len(told)), close_all(told))[1])
+    bench._writing.__enter__()  # as if somebody wrote: all four have to wait
+    with ThreadPoolExecutor(4) as pool:
+        told = [pool.submit(bench.tell, n, Told(cost=0.1 * n)) for n in numbers]
+        while len(bench._words) < 4:
+            time.sleep(0.005)
+        bench._writing.__exit__()
+    assert commits == [4]
+    assert [told[n].result().cost for n in (0, 1, 3)] == pytest.approx([0.0, 0.1, 0.3])
+    with pytest.raises(Conflict, match="trial 2 must be pending to be told; it is a crash"):
+        told[2].result()
+    assert [t.state for t in bench.trials] == ["success", "success", "crash", "success"]
+
+
+@pytest.mark.parametrize("place", ["sqlite", "memory"])
+def test_what_a_store_writes_of_a_trial_is_what_optuna_would_have_written(store, place):
+    study = optuna.create_study(storage=f"sqlite:///{store}" if place == "sqlite" else None)
+    declare(study, space={"x": (0.0, 1.0)}, constraints=["current"])
+    study.enqueue_trial({"x": 0.25})
+    bench = Bench(Ledger(study))
+    batch = bench.ask_batch([Asked("a", 60.0), Asked("b")])
+    bench.tell(0, Told(cost=0.5, measured={"current": 90.0}), request="t")
+    bench.tell(1, Told(crash="fell", measured={"current": 120.0}, censored=True, blame="current"))
+    first, second = study.get_trials()
+    assert (first.state.name, first.params, first.value) == ("COMPLETE", {"x": 0.25}, 0.5)
+    assert first.user_attrs == {"measured:current": 90.0}
+    assert (batch[0].origin, batch[0].p_safe) == ("start", None)
+    assert first.datetime_complete >= first.datetime_start
+    assert (second.state.name, second.params, second.value) == ("FAIL", batch[1].params, None)
+    assert {k: v for k, v in second.user_attrs.items() if k != "crashbo:p_safe"} == {
+        "measured:current": 120.0,
+        "crashbo:state": "crash",
+        "crashbo:reason": "fell",
+        "crashbo:blame": ["current"],
+        "crashbo:censored": ["current"],
+    }
+    assert study.ask({"x": study.trials[0].distributions["x"]}).number == 2
 
 
 def _tell_in_another_process(store, number):
@@ -171,16 +256,17 @@ def test_a_study_of_optunas_own_can_be_looked_at_and_gone_on_with(store):
 
 def test_trials_go_out_as_csv_and_come_back_and_the_same_file_counts_once(bench, tmp_path):
     odd = '=cmd|"/c calc"!A1, <b>bold</b>'
-    for told in (SUCCESS, Told(crash=odd, blame=["current"]), Told(void="-5 C in the lab")):
+    crashes = Told(crash=odd, blame=["current"]), Told(crash=True, measured={"current": 120.0}, censored="current")
+    for told in (SUCCESS, *crashes, Told(void="-5 C in the lab")):
         bench.tell(bench.ask().number, told)
     bench.ask()  # pending: says nothing
     text = table.to_csv(bench.definition, bench.trials)
     assert "'=cmd" in text
     other = Bench.create(str(tmp_path / "other.db"), bench.definition)
-    assert table.load(other, text) == (3, 0)
-    assert table.load(other, text) == (0, 3)
-    same = [(t.params, t.state, t.cost, t.measured, t.reason, t.blame) for t in bench.trials[:3]]
-    assert [(t.params, t.state, t.cost, t.measured, t.reason, t.blame) for t in other.trials] == same
+    assert table.load(other, text) == (4, 0)
+    assert table.load(other, text) == (0, 4)
+    words = lambda t: (t.params, t.state, t.cost, t.measured, t.reason, t.blame, t.censored)  # noqa: E731
+    assert [words(t) for t in other.trials] == [words(t) for t in bench.trials[:4]]
 
 
 @pytest.mark.parametrize(

@@ -41,6 +41,10 @@ def test_a_study_by_hand_from_new_to_best(crashbo, tmp_path):
     assert crashbo("tell", "1", "--crash", "tripped", "--blame", "current")[1] == (
         "Trial 1 is a crash: tripped, blamed on current\n"
     )
+    cut = ("--crash", "--measured", "current=120", "--censored", "current")
+    assert crashbo("fix", "1", *cut)[1] == "Corrected. Trial 1 is a crash: current at least 120\n"
+    assert "censored" in crashbo("trials")[1]
+    crashbo("undo", "1")
     crashbo("ask")
     assert crashbo("tell", "2", "--void")[1] == "Trial 2 is a void\n"
     assert crashbo("fix", "0", "--cost", "0.5", "--measured", "current=90")[1].startswith(

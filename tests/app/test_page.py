@@ -101,6 +101,10 @@ def test_ten_trials_by_clicking_with_a_crash_an_undo_a_void_and_a_kill(browser, 
     wait_for(page, undone)
     playwright.expect(other.locator(f"#trial-{undone} .state")).to_have_text("pending", timeout=PATIENCE)
     assert bench.trials[undone].state == "pending"
+    page.check("input[name=cut]")
+    page.click("#tell-crash")
+    playwright.expect(page.locator("#form-error")).to_have_text("current must have a value to be cut off.")
+    page.uncheck("input[name=cut]")
     page.fill("input[name=cost]", "0.4")
     page.keyboard.press("Enter")
     wait_for(page, undone + 2)

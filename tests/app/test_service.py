@@ -1,6 +1,7 @@
 """The HTTP service: idempotent, guarded, and 4xx with one sentence for whatever is wrong."""
 
 import json
+import threading
 
 import pytest
 
@@ -9,26 +10,32 @@ from fastapi.testclient import TestClient
 from jumper import SAID
 
 from crashbo.app.bench import Bench, Definition
+from crashbo.app.bench.bench import Asked
 from crashbo.app.server.api import create_app
+from crashbo.app.server.desk import Desk
 from crashbo.app.server.guard import LARGEST_BODY, is_loopback
 from crashbo.app.server.live import Live
 from crashbo.app.server.serve import check_address
+from crashbo.integrations.optuna.thinking import Thinker
 
 HOME = "http://127.0.0.1:8765"
 TOKEN = "a-token-of-the-bench"
 
 
 class Quiet(Live):
-    """A study under nobody's watch: no thread, no worker processes; trials are handed out here."""
+    """A study under nobody's watch: no worker processes; trials are chosen here."""
+
+    def __init__(self, store):
+        super().__init__(store)
+        self.bench = Bench.open(store)
+        self.desk = Desk(self.bench)
+        self.desk.start()
 
     def start(self):
         """Nothing to start."""
 
     def stop(self):
         """Nothing to stop."""
-
-    def ask(self, request, lease):
-        return self.bench.ask(request=request, lease=lease)
 
 
 @pytest.fixture
@@ -64,6 +71,48 @@ def test_void_fix_undo_add_and_lease(client, bench):
     assert client.get("/api/trials.csv").text.splitlines()[0].startswith("number,knee,hip,cost,current")
     assert [t["state"] for t in client.get("/api/state").json()["trials"]] == ["void", "success"]
     assert client.post("/api/trials/7/tell", json={"cost": 1}).status_code == 404
+
+
+def test_a_reading_that_was_cut_off_is_told_as_such(client, bench):
+    client.post("/api/ask", json={})
+    refused = client.post("/api/trials/0/tell", json={"crash": True, "censored": ["current"]})
+    assert refused.status_code == 422
+    assert refused.json()["error"].startswith("censored must name what was measured (nothing); got 'current'.")
+    body = {"crash": "tripped", "measured": {"current": 120.0}, "censored": "current"}
+    told = client.post("/api/trials/0/tell", json=body).json()
+    assert told["censored"] == ["current"]
+    assert bench.trials[0].censored == ("current",)
+    assert client.get("/api/trials").json()[0]["censored"] == ["current"]
+    assert client.post("/api/trials/0/fix", json={**body, "censored": []}).json()["censored"] == []
+    assert client.post("/api/trials/0/undo", json={}).json()["censored"] == ["current"]
+
+
+def test_those_who_wait_together_are_served_from_one_thought(bench, store):
+    began, go_on, counts = threading.Event(), threading.Event(), []
+
+    def think(count, turn):
+        counts.append(count)
+        began.set()
+        assert go_on.wait(30)
+        return thinker.think(count, turn)
+
+    thinker = Thinker(bench.ledger.study)
+    desk = Desk(Bench.open(store, think=think))
+    desk.start()
+    first = desk.ask(Asked("0"))
+    assert began.wait(30)
+    others = [desk.ask(Asked(str(i % 5))) for i in range(10)]  # each request comes twice, one a third time
+    left = desk.ask(Asked("gone"))
+    assert left.cancel()
+    go_on.set()
+    numbers = [first.result(30).number, *(f.result(30).number for f in others)]
+    assert numbers == [0, 0, 1, 2, 3, 4, 0, 1, 2, 3, 4]
+    assert counts == [1, 4]
+    params = [tuple(t.params.values()) for t in bench.trials]
+    assert len(set(params)) == len(params) == 5
+    with pytest.raises(ValueError, match="lease must be a positive number"):
+        desk.ask(Asked(lease=-1.0))
+    desk.stop()
 
 
 def test_malformed_bodies_get_4xx_with_one_sentence_and_change_nothing(client, bench, service):

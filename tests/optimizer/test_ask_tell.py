@@ -6,6 +6,7 @@ from machines import SPACE, run, telling
 
 import crashbo
 from crashbo.search import surrogates
+from crashbo.strategies import base
 
 HERE, THERE = {"x": 0.2, "y": 0.3}, {"x": 0.9, "y": 0.8}
 
@@ -312,3 +313,38 @@ def test_while_nothing_has_succeeded_a_batch_spreads():
     batch = np.array([list(optimizer.ask().params.values()) for _ in range(4)])
     apart = [np.linalg.norm(a - b) for i, a in enumerate(batch) for b in batch[:i]]
     assert min(apart) > 0.2
+
+
+def test_a_batch_comes_from_one_fit_and_spreads(monkeypatch):
+    fits = []
+    fit = base.fit_surrogates
+    monkeypatch.setattr(base, "fit_surrogates", lambda *args: (fits.append(1), fit(*args))[1])
+    optimizer, single = study(), study()
+    for each in (optimizer, single):
+        run(each, 12)
+    fits.clear()
+    batch = optimizer.ask_batch(6)
+    assert len(fits) == 1
+    assert [t.number for t in batch] == list(range(12, 18))
+    assert batch == optimizer.trials[12:]
+    assert batch[0] == single.ask()
+    points = np.array([list(t.params.values()) for t in batch])
+    assert min(np.linalg.norm(a - b) for i, a in enumerate(points) for b in points[:i]) > 0.01
+    assert optimizer.ask_batch(0) == []
+
+
+def test_a_batch_begins_with_what_was_wished_for_and_with_the_design():
+    optimizer = study(start=[{"x": 0.1, "y": 0.2}])
+    wished, *others = optimizer.ask_batch(5)
+    assert (wished.params, wished.origin) == ({"x": 0.1, "y": 0.2}, "start")
+    assert {t.origin for t in others} == {"design"}
+    assert len({tuple(t.params.values()) for t in others}) == 4
+
+
+def test_after_a_batch_was_told_the_models_are_fitted_anew():
+    optimizer = study()
+    run(optimizer, 10)
+    for trial in optimizer.ask_batch(3):
+        optimizer.tell(trial, **telling(trial.params))
+    saved = crashbo.Optimizer.from_json(optimizer.to_json())
+    assert [t.params for t in optimizer.ask_batch(3)] == [t.params for t in saved.ask_batch(3)]

@@ -130,7 +130,7 @@ def test_a_pending_trial_shrinks_expected_improvement_there_and_leaves_the_rest(
     assert LogEI(waiting.cost, waiting.eta)(best)[0] < LogEI(free.cost, free.eta)(best)[0] - 1.0
     np.testing.assert_allclose(waiting.cost.predict(0, X)[0], free.cost.predict(0, X)[0], atol=1e-6)
     assert np.all(waiting.cost.predict(0, X)[1] <= free.cost.predict(0, X)[1] + 1e-12)
-    assert waiting.eta == pytest.approx(free.eta, abs=1e-6)
+    assert waiting.eta == pytest.approx(min(free.eta, free.cost.predict(0, best)[0][0]), abs=1e-6)
 
 
 def test_a_pending_trial_says_nothing_about_crashes():
@@ -194,3 +194,14 @@ def test_successes_are_the_rows_of_the_cost_that_were_measured():
     models = fit(seen)
     assert models.successes == int(seen.succeeded.sum())
     assert len(models.cost.data.X) == models.successes + 1
+
+
+def test_a_fit_shared_by_a_batch_is_that_of_the_same_trials_with_others_pending():
+    pending = np.array([[0.2, 0.9], [0.55, 0.3]])
+    seen = observations()
+    alone, busy = fit(seen), fit(replace(seen, pending=pending))
+    for shared in (alone.at_pending(pending), fit(replace(seen, pending=pending[:1])).at_pending(pending)):
+        for got, want in zip(shared.cost.predict(0, grid()), busy.cost.predict(0, grid()), strict=True):
+            np.testing.assert_allclose(got, want, atol=1e-10)
+        assert shared.eta == pytest.approx(busy.eta, abs=1e-10)
+        np.testing.assert_array_equal(shared.log_gamma(grid()), alone.log_gamma(grid()))

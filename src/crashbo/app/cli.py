@@ -3,7 +3,9 @@
 import argparse
 import os
 import sys
+import warnings
 from collections.abc import Sequence
+from typing import Any
 
 from crashbo.app.commands import demo, run, share, study, trial
 from crashbo.app.commands.common import Answer, Refusal, json_text
@@ -17,7 +19,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; gives the exit code: 0 done, 1 could not be done, 2 (argparse's) not understood."""
     options = _parser().parse_args(arguments)
     try:
-        said = options.run(options)
+        with warnings.catch_warnings():
+            warnings.showwarning = _note
+            said = options.run(options)
     except (Refusal, ValueError) as refusal:
         print(" ".join(str(refusal).split()), file=sys.stderr)
         return 1
@@ -37,6 +41,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # whoever read it has read enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return int(answer.code)
+
+
+def _note(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
+    """A warning as people read it: without the line of code that gave it."""
+    print(f"Note: {' '.join(str(message).split())}", file=sys.stderr)
 
 
 def _parser() -> argparse.ArgumentParser:

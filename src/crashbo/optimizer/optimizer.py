@@ -188,7 +188,7 @@ class Optimizer:
         self._confirmations = 0
         self._trials: dict[int, Trial] = {}
         self._memory: Memory | None = None
-        self._cached: tuple[Any, Surrogates] | None = None
+        self._cached: tuple[tuple[int, int], Surrogates] | None = None
         self._told = 0
         self._warned: set[str] = set()
 
@@ -197,6 +197,14 @@ class Optimizer:
         trial = self._next_trial()
         self._trials[trial.number] = trial
         return trial
+
+    def ask_batch(self, n: int) -> list[Trial]:
+        """The next n trials to run at the same time, chosen from one fit: each knows of those before it."""
+        batch: list[Trial] = []
+        for _ in range(n):
+            batch.append(self._next_trial(share_fit=bool(batch)))
+            self._trials[batch[-1].number] = batch[-1]
+        return batch
 
     def tell(
         self,
@@ -465,7 +473,7 @@ class Optimizer:
     def _next(self) -> int:
         return max(self._trials, default=-1) + 1
 
-    def _next_trial(self) -> Trial:
+    def _next_trial(self, *, share_fit: bool = False) -> Trial:
         if self._queue:
             first, *self._queue = self._queue
             p_safe = self._known_p_safe(first.params)
@@ -475,7 +483,7 @@ class Optimizer:
         if told + under_way < self._design.size or told == 0:
             params = self._designed()
             return Trial(self._next, params, p_safe=self._known_p_safe(params), origin="design")
-        task = self._task()
+        task = self._task(share_fit=share_fit)
         proposal = self._propose(task, self._rng)
         if "surrogates" in task.__dict__:
             self._remember(task.surrogates)
@@ -494,13 +502,13 @@ class Optimizer:
                 break
         return params
 
-    def _task(self) -> Task:
+    def _task(self, *, share_fit: bool = False) -> Task:
         seen = self._observations()
         predicted = [self._trials[i].p_model if self._trials[i].origin == "search" else None for i in seen.numbers]
         left = None
         if self.risk.trials is not None:
             left = max(self.risk.trials - sum(t.state != "void" for t in self.trials), 0)
-        fitted = self._cached[1] if self._cached is not None and self._cached[0] == self._key else None
+        fitted = self._fitted(seen, share=share_fit)
         return Task(
             self.space,
             seen,
@@ -512,6 +520,15 @@ class Optimizer:
             self._sign,
             self.posterior,
         )
+
+    def _fitted(self, seen: Observations, *, share: bool) -> Surrogates | None:
+        """The last fit, if nothing changed since; to be shared, if nothing was told since."""
+        if self._cached is None:
+            return None
+        key, models = self._cached
+        if key == self._key:
+            return models
+        return models.at_pending(seen.pending) if share and key[0] == self._told else None
 
     def _observations(self) -> Observations:
         """What the models see: costs to be minimised, constraints that crash above."""

@@ -141,9 +141,12 @@ class Surrogates:
 
     @cached_property
     def eta(self) -> float:
-        """The cost to improve upon: the best posterior mean at a success."""
+        """The cost to improve upon: the best posterior mean at a success, or expected of a trial under way.
+
+        Without the latter, a place that promises much would still promise it to the next one who asks.
+        """
         assert self.cost is not None
-        return float(self.cost.predict(0, self.cost.data.X[: self.successes])[0].min())
+        return float(self.cost.predict(0, self.cost.data.X)[0].min())
 
     @property
     def cost_noise_std(self) -> float:
@@ -156,6 +159,14 @@ class Surrogates:
         """The least gain in cost that means anything: its noise, or a thousandth of its spread."""
         assert self.cost is not None
         return max(self.cost_noise_std, 1e-3 * float(np.sqrt(self.cost.hypers[0].outputscale)))
+
+    def at_pending(self, pending: Array) -> "Surrogates":
+        """The same fit where other trials are under way: nothing is learnt from those."""
+        if self.cost is None:
+            return self
+        measured, n = self.cost.data, self.successes
+        alone = latent.condition(measured_data(measured.X[:n], measured.Y[0, :n]), self.cost.hypers)
+        return replace(self, cost=with_pending(alone, pending))
 
 
 def fit_surrogates(

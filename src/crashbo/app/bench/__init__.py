@@ -8,6 +8,7 @@ May import every other layer. Plain Python: no web framework, no terminal.
 | store | new studies and old ones |
 | bench | ask, tell, void, fix, undo, best, trials: the service itself |
 | corrections | what finished trials should have said, with all that was said before |
+| turnstile | a lock that is first come, first served |
 | table | trials as CSV, in and out |
 | looking | what the models make of a study, gathered for pages, reports and terminals |
 | mind | worker processes that fit models, so that nobody waits for them |

@@ -4,23 +4,28 @@ May import every other layer. Nothing that matters is kept here: each call reads
 command lines, services and Optuna workers share a study. Every request may be repeated without harm.
 """
 
-import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from crashbo.app.bench import corrections, store
 from crashbo.app.bench.corrections import Correction
 from crashbo.app.bench.definition import LARGEST, Definition, check_text, extras_in
+from crashbo.app.bench.turnstile import Turnstile
 from crashbo.integrations.optuna import Insight, insight
-from crashbo.integrations.optuna.ledger import Closed, Entry, Ledger, LedgerSampler
+from crashbo.integrations.optuna.ledger import Closed, Entry, Ledger
 from crashbo.integrations.optuna.settings import Settings
 from crashbo.integrations.optuna.stored import LEASE
+from crashbo.integrations.optuna.thinking import Batch, Thinker
 from crashbo.optimizer.optimizer import Optimizer
 from crashbo.optimizer.records import AnyConstraint, Trial, is_number
 
 _LONGEST_LEASE = 1e9  # seconds
+_ROUNDS = 5  # of thinking again, when others have taken the same places meanwhile
+
+Think = Callable[[int, int], Batch]  # see Thinker.think
 
 
 class Missing(ValueError):
@@ -40,14 +45,47 @@ class Told:
     crash: bool | str | None = None
     blame: str | Sequence[str] | None = None
     void: bool | str | None = None
+    censored: bool | str | Sequence[str] | None = None
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A wish for a trial; see `Bench.ask`."""
+
+    request: str | None = None
+    lease: float | None = None
+
+    def check(self) -> None:
+        """Refuse what cannot be."""
+        _check_request(self.request)
+        if self.lease is not None:
+            _check_lease(self.lease)
+
+
+@dataclass
+class _Word:
+    """What somebody wants to say of a trial that is believed to be under way."""
+
+    entry: Entry
+    judged: Trial
+    request: str | None
+    counted: bool | None = None  # None: nobody has tried to write it; False: the trial must be looked at
 
 
 class Bench:
-    """One study in a store."""
+    """One study in a store.
 
-    def __init__(self, ledger: Ledger) -> None:
+    Args:
+        ledger: of the study.
+        think: chooses the next trials; by default here and now. A server has it done in another process.
+    """
+
+    def __init__(self, ledger: Ledger, think: Think | None = None) -> None:
         self.ledger = ledger
-        self._asking, self._writing = threading.Lock(), threading.Lock()
+        self._think = think or Thinker(ledger.study).think
+        self._writing = Turnstile()
+        self._words: deque[_Word] = deque()  # that wait to be written
+        self._open: tuple[Settings, dict[int, Entry]] = Settings(), {}  # trials under way, as last read: a cache
 
     @staticmethod
     def create(where: str, definition: Definition) -> "Bench":
@@ -55,9 +93,9 @@ class Bench:
         return Bench(store.create(where, definition))
 
     @staticmethod
-    def open(where: str, name: str | None = None, sampler: LedgerSampler | None = None) -> "Bench":
+    def open(where: str, name: str | None = None, think: Think | None = None) -> "Bench":
         """A study of a store; without a name the only one there is."""
-        return Bench(store.load(where, name, sampler))
+        return Bench(store.load(where, name), think)
 
     @property
     def definition(self) -> Definition:
@@ -81,7 +119,10 @@ class Bench:
 
     def entries(self) -> list[Entry]:
         """Every trial, in order of number."""
-        return self.ledger.read().entries()
+        page = self.ledger.read()
+        entries = page.entries()
+        self._open = page.settings, {e.trial.number: e for e in entries if e.open and not e.finished}
+        return entries
 
     def entry(self, number: int) -> Entry:
         """One trial."""
@@ -99,12 +140,22 @@ class Bench:
             request: chosen by the client, anew for every trial it wants.
             lease: seconds after which the trial is given up if nobody told it; by default the study's.
         """
-        _check_request(request)
-        if lease is not None:
-            _check_lease(lease)
-        with self._asking:
-            known = self._asked(request)
-            return known if known is not None else self._hand_out(request, lease)
+        return self.ask_batch([Asked(request, lease)])[0]
+
+    def ask_batch(self, asked: Sequence[Asked]) -> list[Trial]:
+        """The next trials for several who ask at the same time, all from one fit."""
+        for each in asked:
+            each.check()
+        given: dict[int, int] = {}  # place in `asked` to number of trial
+        for turn in range(_ROUNDS):
+            missing = self._recognised(asked, given)
+            if not missing:
+                break
+            self._hand_out(asked, missing, given, turn)
+        else:
+            raise Conflict("others took every trial that was chosen. Ask again.")
+        trials = self.trials
+        return [trials[given[i]] for i in range(len(asked))]
 
     def tell(self, number: int, told: Told, *, request: str | None = None) -> Trial:
         """Say what came of a trial. Said twice it counts once; to say something else, `fix` it.
@@ -113,6 +164,9 @@ class Bench:
         """
         _check_request(request)
         _check(told)
+        quick = self._tell_open(number, told, request)
+        if quick is not None:
+            return quick
         with self._writing:
             entry, settings, attrs = self._read(number)
             judged = _judged(entry.trial, told, settings.constraints)
@@ -158,7 +212,7 @@ class Bench:
         """A trial that was not asked for, with what came of it."""
         _check_request(request)
         _check(told)
-        with self._asking:
+        with self._writing:
             known = self._asked(request)
             if known is not None:
                 return known
@@ -192,15 +246,56 @@ class Bench:
         """What the models make of it."""
         return insight(self.ledger.study)
 
-    def _hand_out(self, request: str | None, lease: float | None) -> Trial:
+    def _tell_open(self, number: int, told: Told, request: str | None) -> Trial | None:
+        """Tell a trial that was under way when last looked at; None if it may no longer be, and must be read anew."""
+        settings, entries = self._open
+        entry = entries.pop(number, None)
+        if entry is None:
+            return None
+        word = _Word(entry, _judged(entry.trial, told, settings.constraints), request)
+        self._words.append(word)
+        with self._writing:
+            if word.counted is None:
+                self._write_words()
+        return word.judged if word.counted else None
+
+    def _write_words(self) -> None:
+        """Write what all those want to say who wait: one commit serves them together."""
+        words = []
+        while self._words:
+            words.append(self._words.popleft())
+        for word in words:
+            word.counted = False
+        counted = self.ledger.close_all([(word.entry, word.judged, word.request) for word in words])
+        for word, was_open in zip(words, counted, strict=True):
+            word.counted = was_open
+
+    def _recognised(self, asked: Sequence[Asked], given: dict[int, int]) -> list[int]:
+        """Which of those who ask still need a trial; those that asked before get theirs again."""
         if not self.ledger.read().distributions:
             raise Conflict("study must have parameters to be asked; it has none. Make it with: crashbo new")
-        number = self.ledger.hand_out(request, lease)
-        elder = self._asked(request)
-        if elder is not None and elder.number != number:  # another process got the same request
-            self.void(number, "asked twice by the same request")
-            return elder
-        return self.entry(number).trial
+        before = {e.request: e.trial.number for e in reversed(self.entries()) if e.request is not None}
+        first: dict[str, int] = {}  # of those who ask with the same request
+        for i, each in enumerate(asked):
+            if each.request is None:
+                continue
+            first.setdefault(each.request, i)
+            elder = before.get(each.request)
+            if elder is not None and given.setdefault(i, elder) != elder:  # another process got the same request
+                self.void(given[i], "asked twice by the same request")
+                given[i] = elder
+        return [i for i, each in enumerate(asked) if i not in given and first.get(each.request or "", i) == i]
+
+    def _hand_out(self, asked: Sequence[Asked], missing: list[int], given: dict[int, int], turn: int) -> None:
+        """Think, then write what was thought; what others have taken meanwhile stays missing."""
+        batch = self._think(len(missing), turn)
+        ours: set[int] = set()
+        for i, thought in zip(missing, batch.thoughts, strict=True):
+            with self._writing:
+                number = self.ledger.hand_out(batch, thought, asked[i].request, asked[i].lease, ours)
+            if number is not None:
+                given[i] = number
+                ours.add(number)
 
     def _asked(self, request: str | None) -> Trial | None:
         """The trial that a request got, if it was here before."""
@@ -259,9 +354,10 @@ def _check(told: Told) -> None:
     for what, text in (("crash", told.crash), ("void", told.void)):
         if text is not None and not isinstance(text, bool):
             check_text(text, f"reason of {what}")
-    names = [told.blame] if isinstance(told.blame, str) else told.blame or ()
-    if not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
-        raise ValueError(f"blame must be names of constraints; got {told.blame!r}. Or leave it out.")
+    for what, said in (("blame", told.blame), ("censored", told.censored if told.censored is not True else ())):
+        names = [said] if isinstance(said, str) else said or ()
+        if not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
+            raise ValueError(f"{what} must be names of constraints; got {said!r}. Or leave it out.")
 
 
 def _check_request(request: Any) -> None:

@@ -16,7 +16,7 @@ from crashbo.search.space import Choice, Float, Int, Parameter, Space
 from crashbo.strategies.base import Strategy
 
 Verdict = Literal["crash", "void"]
-RESERVED = ("number", "state", "cost", "reason", "blame", "p_safe", "origin", "request")
+RESERVED = ("number", "state", "cost", "reason", "blame", "censored", "p_safe", "p_model", "origin", "request")
 LONGEST_NAME = 80
 LARGEST = 1e30  # of any number that is told: squares of it stay finite
 
@@ -222,13 +222,14 @@ def _constraint(name: str, table: Mapping[str, Any]) -> AnyConstraint:
     if table.get("measured", True) is False:
         _only(table, {"measured"}, name)
         return Unmeasured(name)
-    _only(table, {"measured", "threshold", "side", "noise", "unit"}, name)
+    _only(table, {"measured", "threshold", "side", "noise", "censored", "unit"}, name)
     threshold = table.get("threshold")
     return Constraint(
         name,
         tuple(threshold) if isinstance(threshold, list) else threshold,
         side=table.get("side", "above"),
         noise=table.get("noise"),
+        censored=bool(table.get("censored", False)),
     )
 
 

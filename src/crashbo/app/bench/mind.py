@@ -2,16 +2,16 @@
 
 May import every other layer.
 
-One process hands out trials, one looks at the study; each opens the store for itself. What they keep in mind is a
-cache: a worker that dies is replaced, and whatever it was doing is done again.
+One process chooses the next trials, one looks at the study; each reads the store for itself, and neither writes to it:
+they run at low priority, and whoever has begun to write keeps all others waiting. What they keep in mind is a cache: a
+worker that dies is replaced, and whatever it was doing is done again.
 """
 
-import logging
 import multiprocessing
 import os
 import signal
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
@@ -19,15 +19,12 @@ from typing import Any, TypeVar
 
 from crashbo.app.bench.bench import Bench
 from crashbo.app.bench.looking import Expectation, Level, Look, Slice
-from crashbo.integrations.optuna.ledger import Ledger, LedgerSampler
-from crashbo.integrations.optuna.rebuild import Lot, Proposal, Scene, seed_of
-from crashbo.integrations.optuna.spaces import Axes
+from crashbo.integrations.optuna.thinking import Batch, Thinker
 from crashbo.optimizer.records import Trial
 
 T = TypeVar("T")
 Told = tuple[Any, ...]
 _TRIES = 2
-_log = logging.getLogger("crashbo")
 
 
 @dataclass(frozen=True)
@@ -71,16 +68,16 @@ class Worker:
             self._pool = None
 
 
-class Asker:
-    """Hands trials out, from a process of its own."""
+class Chooser:
+    """Chooses the next trials, in a process of its own."""
 
     def __init__(self, place: Place) -> None:
         self.worker = Worker(place)
         self._ahead: Future[None] | None = None
 
-    def ask(self, request: str | None, lease: float | None) -> Trial:
-        """The next trial."""
-        return self.worker.run(_ask, request, lease)
+    def think(self, count: int, turn: int) -> Batch:
+        """The next trials."""
+        return self.worker.run(_think, count, turn)
 
     def think_ahead(self) -> None:
         """Choose the next trial now, so that whoever asks next need not wait."""
@@ -125,47 +122,7 @@ class Viewer:
 def told_of(trials: Sequence[Trial]) -> Told:
     """Everything that the models learn from, as a value that can be compared."""
     told = [t for t in trials if t.state in ("success", "crash")]
-    return tuple((t.number, t.state, t.cost, repr(t.measured), t.blame) for t in told)
-
-
-class ThoughtfulSampler(LedgerSampler):
-    """A LedgerSampler that can choose the next trial before it is asked for."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._ahead: tuple[Any, tuple[Proposal, Any]] | None = None
-
-    def think_ahead(self, ledger: Ledger) -> None:
-        """Choose the next trial, as things stand now."""
-        page = ledger.read()
-        settings, trials = self.given.over(page.settings), page.reading.trials
-        if settings.space is None or not trials or any(e.queued for e in page.entries()):
-            return  # what is queued needs no thought
-        scene = Scene.of(page.reading, Axes(settings.space), settings, ledger.study.direction)
-        lot = Lot(seed_of(ledger.study, trials), len(trials))
-        if self._ahead is None or self._ahead[0] != _question(scene, {}, lot):
-            memory = next(iter(self._memories.values()), None)
-            self._ahead = _question(scene, {}, lot), self._thought(scene, {}, lot, memory)
-
-    def _think(self, scene: Scene, fixed: Mapping[str, Any], lot: Lot, memory: Any) -> tuple[Proposal, Any]:
-        ahead, self._ahead = self._ahead, None
-        if ahead is not None and ahead[0] == _question(scene, fixed, lot):
-            return ahead[1]
-        return self._thought(scene, fixed, lot, memory)
-
-    def _thought(self, scene: Scene, fixed: Mapping[str, Any], lot: Lot, memory: Any) -> tuple[Proposal, Any]:
-        try:
-            return scene.ask(fixed, lot, memory)
-        except (ArithmeticError, AssertionError) as error:
-            if memory is None:
-                raise
-            _log.warning("a fit failed from where the last one ended (%r); beginning anew", error)
-            return scene.ask(fixed, lot, None)
-
-
-def _question(scene: Scene, fixed: Mapping[str, Any], lot: Lot) -> tuple[Any, ...]:
-    """All that a proposal depends on, but for the models' memory, which only makes it faster."""
-    return scene.trials, scene.voids, scene.settings, scene.constraints, dict(fixed), lot
+    return tuple((t.number, t.state, t.cost, repr(t.measured), t.blame, t.censored) for t in told)
 
 
 # What follows runs in a worker, for one study.
@@ -175,6 +132,7 @@ def _question(scene: Scene, fixed: Mapping[str, Any], lot: Lot) -> tuple[Any, ..
 class _Mind:
     place: Place
     bench: Bench | None = None
+    thinker: Thinker | None = None
     look: Look | None = None
 
 
@@ -191,18 +149,22 @@ def _settle(place: Place) -> None:
 
 def _bench() -> Bench:
     if _mind.bench is None:
-        _mind.bench = Bench.open(_mind.place.store, _mind.place.name, ThoughtfulSampler())
+        _mind.bench = Bench.open(_mind.place.store, _mind.place.name)
     return _mind.bench
 
 
-def _ask(request: str | None, lease: float | None) -> Trial:
-    return _bench().ask(request=request, lease=lease)
+def _thinker() -> Thinker:
+    if _mind.thinker is None:
+        _mind.thinker = Thinker(_bench().ledger.study)
+    return _mind.thinker
+
+
+def _think(count: int, turn: int) -> Batch:
+    return _thinker().think(count, turn)
 
 
 def _think_ahead() -> None:
-    ledger = _bench().ledger
-    assert isinstance(ledger.sampler, ThoughtfulSampler)
-    ledger.sampler.think_ahead(ledger)
+    _thinker().think_ahead()
 
 
 def _look() -> Look:

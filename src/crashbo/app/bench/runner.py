@@ -65,7 +65,9 @@ def run_command(command: Sequence[str], params: dict[str, Any], style: Style, ti
             stderr=subprocess.PIPE,
             start_new_session=True,
         )
-    except (OSError, ValueError) as error:
+    except OSError as error:
+        return Ended(None, "", f"{arguments[0]}: {error.strerror}")
+    except ValueError as error:
         return Ended(None, "", str(error))
     try:
         out, err = process.communicate(text.encode(), timeout=timeout)

@@ -4,7 +4,7 @@ import os
 
 from crashbo.app.bench.definition import Definition
 from crashbo.integrations.optuna import declare, studies
-from crashbo.integrations.optuna.ledger import Ledger, LedgerSampler
+from crashbo.integrations.optuna.ledger import Ledger
 
 DEFAULT = "crashbo.db"
 EXTRAS = "crashbo:bench"
@@ -28,9 +28,9 @@ def create(where: str, definition: Definition) -> Ledger:
     return ledger
 
 
-def load(where: str, name: str | None = None, sampler: LedgerSampler | None = None) -> Ledger:
+def load(where: str, name: str | None = None) -> Ledger:
     """A study of a store; without a name the only one there is."""
-    return Ledger(studies.load_study(where, name), sampler)
+    return Ledger(studies.load_study(where, name))
 
 
 def default_store() -> str:

@@ -16,7 +16,7 @@ from crashbo.optimizer.records import Trial
 from crashbo.search.space import Choice, Int
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")  # a cell of text that begins so would be run by a spreadsheet
-_TALE = ("cost", "state", "reason", "blame", "p_safe", "origin")
+_TALE = ("cost", "state", "reason", "blame", "censored", "p_safe", "p_model", "origin")
 
 
 def columns(definition: Definition, trials: Sequence[Trial]) -> list[tuple[str, str]]:
@@ -114,12 +114,17 @@ def _told(row: dict[str, Any], measured: dict[str, float]) -> Told:
     if not state and row.get("cost"):
         state = "success"
     if state == "success":
-        return Told(cost=_number(row.get("cost"), "cost"), measured=measured)
+        return Told(cost=_number(row.get("cost"), "cost"), measured=measured, censored=_names(row, "censored"))
     if state == "crash":
-        return Told(crash=reason or True, measured=measured, blame=(row.get("blame") or "").split())
+        blame, censored = _names(row, "blame"), _names(row, "censored")
+        return Told(crash=reason or True, measured=measured, blame=blame, censored=censored)
     if state == "void":
         return Told(void=reason or True)
     raise ValueError(f"state must be success, crash or void where there is no cost; got {state!r}")
+
+
+def _names(row: dict[str, Any], column: str) -> list[str]:
+    return (row.get(column) or "").split()
 
 
 def _value(definition: Definition, name: str, text: str | None) -> Any:
@@ -153,12 +158,12 @@ def _read(text: Any) -> Any:
 
 def to_text(definition: Definition, trials: Sequence[Trial]) -> str:
     """A table for terminals."""
-    shown = [c for c in columns(definition, trials) if c[1] != "origin"]
-    shown = [c for c in shown if c[1] not in ("reason", "blame") or any(cell(t, c) for t in trials)]
+    shown = [c for c in columns(definition, trials) if c[1] not in ("p_model", "origin")]
+    shown = [c for c in shown if c[1] not in ("reason", "blame", "censored") or any(cell(t, c) for t in trials)]
     rows = [["#" if name == "number" else name for _, name in shown]]
     rows += [[_brief(cell(t, column)) for column in shown] for t in trials]
     widths = [max(len(row[i]) for row in rows) for i in range(len(shown))]
-    texts = {i for i, (_, name) in enumerate(shown) if name in ("state", "reason", "blame")}
+    texts = {i for i, (_, name) in enumerate(shown) if name in ("state", "reason", "blame", "censored")}
     return "\n".join(
         "  ".join(
             c.ljust(w) if i in texts else c.rjust(w) for i, (c, w) in enumerate(zip(row, widths, strict=True))

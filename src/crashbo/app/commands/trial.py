@@ -31,6 +31,13 @@ def add_to(commands: Any) -> None:
         parser.add_argument("--measured", action="append", default=[], metavar="NAME=X")
         parser.add_argument("--crash", nargs="?", const=True, metavar="WHY", help="it crashed because of its setting")
         parser.add_argument("--blame", action="append", default=[], metavar="NAME", help="constraint that was violated")
+        parser.add_argument(
+            "--censored",
+            action="append",
+            default=[],
+            metavar="NAME",
+            help="a measurement that was cut off: the true value lies there or beyond",
+        )
         parser.add_argument("--void", nargs="?", const=True, metavar="WHY", help="something else went wrong")
     for parser in (ask, tell, fix, undo):
         study_options(parser)
@@ -42,6 +49,8 @@ def _ask(options: argparse.Namespace) -> Answer:
         trial = bench.ask(request=options.request, lease=options.lease)
     definition = bench.definition
     safe = "" if trial.p_safe is None else f", P(safe) {trial.p_safe:.2f}"
+    if trial.p_safe is not None and trial.p_model is not None and abs(trial.p_safe - trial.p_model) >= 0.005:
+        safe += f" ({trial.p_model:.2f} by the model alone)"
     words = {"design": " (to fill the space)", "start": " (as you wished)", "told": ""}.get(trial.origin, "")
     if not trial.admissible:
         words = " (nothing is as safe as you ask: this is the safest)"
@@ -75,7 +84,11 @@ def trial_text(definition: "Definition", trial: "Trial") -> str:
     words = [f"Trial {trial.number} is {'pending' if trial.state == 'pending' else f'a {trial.state}'}"]
     if trial.cost is not None:
         words.append(f"{definition.labels.cost} {number(trial.cost, units.get('cost', ''))}")
-    words += [f"{name} {number(value, units.get(name, ''))}" for name, value in trial.measured.items()]
+    beyond = {
+        c.name: " at least" if c.sign > 0 else " at most" for c in definition.measured if c.name in trial.censored
+    }
+    for name, value in trial.measured.items():
+        words.append(f"{name}{beyond.get(name, '')} {number(value, units.get(name, ''))}")
     if trial.reason:
         words.append(trial.reason)
     if trial.blame:
@@ -101,4 +114,5 @@ def _told(options: argparse.Namespace) -> "Told":
         crash=options.crash,
         blame=options.blame or None,
         void=options.void,
+        censored=options.censored or None,
     )

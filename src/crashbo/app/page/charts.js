@@ -97,6 +97,8 @@ export function levelChart(host, state, name, onChoose) {
   const levels = (insight?.history?.[name] ?? []).filter((l) => l.value !== null);
   if (!measured.length && !levels.length) return show(host, el("p", { cls: "empty" }, `No ${name} measured yet.`));
   const latest = levels.at(-1);
+  // Beside the picture, not in it: there it would lie on the points that matter.
+  const level = latest ? withUnit(number(latest.value), c.unit) : "", said = !latest ? "threshold" : el("b", { cls: "said" }, latest.learned ? `crashes ${c.side} ${level}` : `known: crashes ${c.side} ${level}`);
   const f = frame(host, {
     yEnds: ends(measured.map((t) => t.measured[name]), [latest?.value, ...(latest?.interval ?? [])]), last: trials.length - 1, yName: name, rail: "crash",
   });
@@ -111,17 +113,13 @@ export function levelChart(host, state, name, onChoose) {
     f.plot.append(t.state === "crash" ? cross(f.x(t.number), f.clampY(t.measured[name]), 4.5, "cross") : svg("circle", { cls: "success", cx: f.x(t.number), cy: f.clampY(t.measured[name]), r: 4 }));
   }
   for (const t of crashes) f.plot.append(cross(f.x(t.number), f.railY, 4.5, "cross"));
-  if (latest) {
-    const words = latest.learned ? `crashes ${c.side} ${withUnit(number(latest.value), c.unit)}` : `known: ${withUnit(number(latest.value), c.unit)}`;
-    f.plot.append(svg("text", { cls: "said", x: f.left + 6, y: f.clampY(latest.value) - 7 < f.top + 8 ? f.clampY(latest.value) + 16 : f.clampY(latest.value) - 7 }, words));
-  }
   const byNumber = new Map(levels.map((l) => [l.number, l]));
   for (const t of trials) {
     const step = Math.max(6, f.x(1) - f.x(0)), level = byNumber.get(t.number);
     const learnt = level ? `\nlearnt by then: ${number(level.value)}${level.interval ? ` (${number(level.interval[0])} to ${number(level.interval[1])})` : ""}` : "";
     f.plot.append(tooltip(svg("rect", { cls: "hit", x: f.x(t.number) - step / 2, y: f.top, width: step, height: f.railY - f.top + 12, onclick: () => onChoose(t.number) }), describe(t, study) + learnt));
   }
-  host.append(el("div", { cls: "key" }, key("success", `${name} of a success`), key("level", "threshold"), key("level-band", "its 90 % interval"), key("cross", "crash")));
+  host.append(el("div", { cls: "key" }, key("success", `${name} of a success`), key("level", said), key("level-band", "its 90 % interval"), key("cross", "crash")));
 }
 
 function key(cls, words) {
@@ -154,8 +152,11 @@ export function blameTable(host, state, onChoose) {
     const told = t.blame.includes(name);
     return el("td", { cls: "share" }, el("i", { style: { width: `${100 * (p ?? 0)}%` } }), el("span", { title: told ? "as told" : "as the model infers" }, p === undefined ? "…" : percent(p), told ? " ✓" : ""));
   };
-  const rows = crashes.slice(0, 12).map((t) => el("tr", {}, el("td", {}, el("button", { type: "button", cls: "quiet", onclick: () => onChoose(t.number) }, `#${t.number}`)), names.map((n) => cell(t, n)), el("td", { cls: "words" }, t.reason)));
-  show(host, el("table", { cls: "blame" }, el("thead", {}, el("tr", {}, el("th", {}, "crash"), names.map((n) => el("th", {}, n)), el("th", {}, "reason"))), el("tbody", {}, rows)),
+  const rows = crashes.slice(0, 12).map((t) => [
+    el("tr", {}, el("td", {}, el("button", { type: "button", cls: "quiet", onclick: () => onChoose(t.number) }, `#${t.number}`)), names.map((n) => cell(t, n))),
+    t.reason ? el("tr", {}, el("td"), el("td", { cls: "words", colspan: names.length }, t.reason)) : null,
+  ]);
+  show(host, el("div", { cls: "sideways" }, el("table", { cls: "blame" }, el("thead", {}, el("tr", {}, el("th", {}, "crash"), names.map((n) => el("th", {}, n)))), el("tbody", {}, rows))),
     el("p", { cls: "key" }, names.length > 1 ? "How likely each constraint was violated; they need not sum to one." : "With a single constraint, it is to blame for every crash.",
       crashes.length > 12 ? ` The latest 12 of ${crashes.length}.` : ""));
 }

@@ -1,6 +1,7 @@
 // All trials, newest first, and the dialog in which one is corrected or added.
 
 import { el, number, percent, setting, show, withUnit } from "./dom.js";
+import { cutOff } from "./now.js";
 
 export function logTable(host, state, chosen, doing) {
   const { study, trials } = state, measured = study.constraints.filter((c) => c.measured);
@@ -11,8 +12,8 @@ export function logTable(host, state, chosen, doing) {
     el("td", { cls: "words", style: { "min-width": "0" } }, el("span", { cls: `state ${t.state}` }, t.queued ? "queued" : t.choosing ? "choosing" : t.state)),
     study.parameters.map((p) => el("td", { title: String(t.params[p.name] ?? "") }, p.name in t.params ? setting(t.params[p.name], p) : "")),
     el("td", {}, t.cost === null ? "" : number(t.cost, 5)),
-    measured.map((c) => el("td", {}, c.name in t.measured ? number(t.measured[c.name], 5) : "")),
-    el("td", {}, t.p_safe === null ? "" : percent(t.p_safe)),
+    measured.map((c) => el("td", {}, c.name in t.measured ? `${t.censored.includes(c.name) ? (c.side === "below" ? "≤ " : "≥ ") : ""}${number(t.measured[c.name], 5)}` : "")),
+    el("td", { title: t.p_model === null ? "" : `${percent(t.p_model)} by the model alone` }, t.p_safe === null ? "" : percent(t.p_safe)),
     el("td", { cls: "words" }, [t.reason, t.blame.length ? `blamed on ${t.blame.join(" and ")}` : "", t.corrections ? `corrected ${t.corrections}×` : ""].filter(Boolean).join("; ")),
     el("td", {}, t.state === "pending" ? null : [el("button", { type: "button", cls: "quiet", onclick: () => doing.fix(t), "aria-label": `Correct trial ${t.number}` }, "Correct"), el("button", { type: "button", cls: "quiet", onclick: () => doing.undo(t.number), "aria-label": `Undo trial ${t.number}` }, "Undo")]));
   const top = host.scrollTop;
@@ -34,7 +35,7 @@ export function trialDialog(dialog, study, trial, send) {
       ? el("label", { cls: "field" }, p.name, el("select", { name: `p:${p.name}` }, p.options.map((o, i) => el("option", { value: i }, String(o)))))
       : field(`p:${p.name}`, withUnit(p.name, p.unit && `(${p.unit})`), "", decimal))),
     el("div", { cls: "fields" }, el("label", { cls: "field" }, "outcome", el("select", { name: "kind" }, options)), field("cost", withUnit(study.cost.label, study.cost.unit && `(${study.cost.unit})`), value(trial?.cost), decimal)),
-    el("div", { cls: "fields" }, study.constraints.filter((c) => c.measured).map((c) => field(`m:${c.name}`, withUnit(c.name, c.unit && `(${c.unit})`), value(trial?.measured[c.name]), decimal))),
+    el("div", { cls: "fields" }, study.constraints.filter((c) => c.measured).map((c) => el("div", { cls: "with-cut" }, field(`m:${c.name}`, withUnit(c.name, c.unit && `(${c.unit})`), value(trial?.measured[c.name]), decimal), cutOff(c, trial?.censored.includes(c.name))))),
     study.constraints.length > 1 ? el("div", { cls: "checks" }, "a crash was by", study.constraints.map((c) => el("label", {}, el("input", { type: "checkbox", name: "blame", value: c.name, checked: trial?.blame.includes(c.name) }), c.name))) : null,
     field("note", "note", trial?.reason ?? "", { maxlength: 500 }),
     complaint,
@@ -70,6 +71,8 @@ function read(form, study, trial) {
     const x = decimal(`m:${c.name}`, c.name);
     if (x !== undefined) body.measured[c.name] = x;
   }
+  const cut = [...form.querySelectorAll("input[name=cut]:checked")].map((i) => i.value).filter((name) => name in body.measured);
+  if (cut.length && kind !== "void") body.censored = cut;
   if (kind === "success") {
     body.cost = decimal("cost", study.cost.label);
     if (body.cost === undefined) throw new Error("A success has a value. If there was none, it is a crash or a void.");

@@ -4,6 +4,11 @@ import { el, number, percent, setting, show, withUnit } from "./dom.js";
 
 const ORIGINS = { design: "to fill the space", start: "as you wished", confirm: "a repeat", told: "" };
 
+// A tick beside a measurement: the machine stopped measuring before it got there.
+export function cutOff(c, checked = false) {
+  return el("label", { cls: "cut", title: `The true value lies there or ${c.side === "below" ? "below" : "above"}: the reading was cut off` }, el("input", { type: "checkbox", name: "cut", value: c.name, checked }), "cut off");
+}
+
 export class Now {
   constructor(host, doing) {
     this.host = host;
@@ -51,10 +56,11 @@ export class Now {
   }
 
   odds(study, trial, expected, insight) {
-    const p = expected?.p_safe ?? trial.p_safe;
+    const p = trial.p_safe ?? expected?.p_safe, model = expected?.p_safe ?? trial.p_model;
     if (p === null || p === undefined) return el("div", { cls: "odds" }, el("div", { cls: "cap" }, "P(safe)"), el("div", { cls: "cap" }, "not known before the first results"));
     const tone = p >= 0.85 ? "var(--next)" : p >= 0.5 ? "var(--level)" : "var(--crash)";
     const lines = [];
+    if (typeof model === "number" && percent(model) !== percent(p)) lines.push(el("span", { title: "P(safe) is corrected by how earlier forecasts came true, and is that of the moment when the setting was chosen" }, "by the model alone, now ", el("b", {}, percent(model))));
     if (expected?.cost) lines.push(el("span", {}, `expected ${study.cost.label} `, el("b", {}, withUnit(number(expected.cost[0], 3), study.cost.unit)), ` (${number(expected.cost[1], 3)} to ${number(expected.cost[2], 3)})`));
     for (const c of study.constraints) {
       const e = expected?.measured?.[c.name], level = insight?.levels?.[c.name]?.value;
@@ -84,7 +90,7 @@ export class Now {
     const decimal = (name, label, unit) => el("label", { cls: "field" }, unit ? `${label} (${unit})` : label, el("input", { name, inputmode: "decimal", autocomplete: "off", enterkeyhint: "done" }));
     const verdict = (kind, label, kbd) => el("button", { type: kind === "success" ? "submit" : "button", cls: `big ${kind}`, id: `tell-${kind}`, onclick: kind === "success" ? undefined : () => this.send(form, trial, kind) }, label, el("kbd", {}, kbd));
     const form = el("form", { cls: "tell", novalidate: true, autocomplete: "off", "aria-label": `Result of trial ${trial.number}`, onsubmit: (e) => { e.preventDefault(); this.send(form, trial, "success"); } },
-      el("div", { cls: "fields" }, decimal("cost", study.cost.label, study.cost.unit), measured.map((c) => decimal(`m:${c.name}`, c.name, c.unit)),
+      el("div", { cls: "fields" }, decimal("cost", study.cost.label, study.cost.unit), measured.map((c) => el("div", { cls: "with-cut" }, decimal(`m:${c.name}`, c.name, c.unit), cutOff(c))),
         el("label", { cls: "field note" }, "note, kept with a crash or a void", el("input", { name: "note", maxlength: 500, autocomplete: "off" }))),
       study.constraints.length > 1 ? el("div", { cls: "checks" }, "a crash was by", study.constraints.map((c) => el("label", {}, el("input", { type: "checkbox", name: "blame", value: c.name }), c.name))) : null,
       el("div", { cls: "verdicts" }, verdict("success", "Success", "S or ⏎"), verdict("crash", "Crash", "C"), verdict("void", "Void", "V")),
@@ -105,6 +111,9 @@ export class Now {
       if (text && input.name === "cost" && kind === "success") body.cost = value;
       if (text && input.name.startsWith("m:")) body.measured[input.name.slice(2)] = value;
     }
+    const cut = [...form.querySelectorAll("input[name=cut]:checked")].map((i) => i.value), bare = cut.find((name) => !(name in body.measured));
+    if (bare !== undefined && kind !== "void") return this.complain(`${bare} must have a value to be cut off.`);
+    if (cut.length && kind !== "void") body.censored = cut;
     const note = form.elements.note.value.trim();
     if (kind === "crash") { body.crash = note || true; body.blame = [...form.querySelectorAll("input[name=blame]:checked")].map((i) => i.value); }
     if (kind === "void") body.void = note || true;

@@ -20,10 +20,10 @@ from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
 from crashbo.app.bench import table
-from crashbo.app.bench.bench import Conflict, Missing
+from crashbo.app.bench.bench import Asked, Conflict, Missing
 from crashbo.app.bench.definition import Definition
 from crashbo.app.server import guard
-from crashbo.app.server.bodies import AddBody, AskBody, LeaseBody, SessionBody, SliceBody, TellBody, VoidBody
+from crashbo.app.server.bodies import AddBody, AskBody, Body, LeaseBody, SessionBody, SliceBody, TellBody, VoidBody
 from crashbo.app.server.live import Live
 from crashbo.integrations.optuna.ledger import Entry
 from crashbo.optimizer.records import Constraint, Trial
@@ -31,7 +31,6 @@ from crashbo.search.space import Choice, Int
 from crashbo.version import __version__
 
 PAGE = Path(__file__).parents[1] / "page"
-_ASKS = 64  # asks that may wait at once; each holds a thread
 _PING = 15.0  # seconds between signs of life on an event stream
 T = TypeVar("T")
 Number = Annotated[int, PathPart(ge=0, le=10**9, description="number of the trial")]
@@ -41,6 +40,14 @@ class Error(BaseModel):
     """What was wrong, in one sentence."""
 
     error: str
+
+
+class _Csv(Response):
+    media_type = "text/csv"
+
+
+class _EventStream(StreamingResponse):
+    media_type = "text/event-stream"
 
 
 _ERRORS: dict[int | str, dict[str, Any]] = {
@@ -95,25 +102,25 @@ def _add_study(app: FastAPI, live: Live) -> None:
     def insight() -> Response:
         return _json(insight_of(live))
 
-    @app.get("/api/trials.csv", summary="All trials as CSV")
+    @app.get("/api/trials.csv", summary="All trials as CSV", response_class=_Csv)
     def as_csv() -> Response:
         text = table.to_csv(live.bench.definition, live.bench.trials)
-        return Response(
-            text, media_type="text/csv", headers={"content-disposition": 'attachment; filename="trials.csv"'}
-        )
+        return _Csv(text, headers={"content-disposition": 'attachment; filename="trials.csv"'})
 
     @app.post("/api/slice", summary="Cost and P(safe) over one or two parameters")
     def slice_(body: SliceBody) -> Response:
         found = live.slice(body.axes, dict(body.at), body.size)
         return _json(None if found is None else asdict(found))
 
-    @app.get("/api/events", summary="An event whenever something changed (server-sent events)")
+    @app.get(
+        "/api/events", summary="An event whenever something changed (server-sent events)", response_class=_EventStream
+    )
     async def events(request: Request) -> StreamingResponse:
-        return StreamingResponse(_events(live, request), media_type="text/event-stream")
+        return _EventStream(_events(live, request))
 
 
 def _add_trials(app: FastAPI, live: Live) -> None:
-    bench, waiting = live.bench, anyio.CapacityLimiter(_ASKS)
+    bench = live.bench
 
     def written(trial: Trial) -> Response:
         live.poke()
@@ -129,10 +136,7 @@ def _add_trials(app: FastAPI, live: Live) -> None:
 
     @app.post("/api/ask", summary="The next trial; repeated with the same request id, the same trial")
     async def ask(body: AskBody) -> Response:
-        def asked() -> Response:
-            return written(live.ask(body.request, body.lease))
-
-        return await anyio.to_thread.run_sync(asked, limiter=waiting)
+        return written(await asyncio.wrap_future(live.desk.ask(Asked(body.request, body.lease))))
 
     @app.post("/api/trials", summary="A trial that was not asked for")
     def add(body: AddBody) -> Response:
@@ -151,7 +155,7 @@ def _add_trials(app: FastAPI, live: Live) -> None:
         return written(bench.fix(number, body.told()))
 
     @app.post("/api/trials/{number}/undo", summary="Take back the last word on a trial")
-    def undo(number: Number) -> Response:
+    def undo(number: Number, body: Body | None = None) -> Response:
         return written(bench.undo(number))
 
     @app.post("/api/trials/{number}/lease", summary="Wait longer for a trial")
@@ -258,6 +262,7 @@ def study_out(definition: Definition) -> dict[str, Any]:
                 "name": c.name,
                 "measured": isinstance(c, Constraint),
                 "side": getattr(c, "side", "above"),
+                "censored": c.censored,
                 "unit": units.get(c.name, ""),
                 "threshold": c.threshold,
             }

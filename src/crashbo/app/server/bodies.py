@@ -15,6 +15,7 @@ Request = Annotated[str, Field(strict=True, min_length=1, max_length=100)]
 Yes = Annotated[bool, Field(strict=True)]
 Value = Number | Name | Yes
 Params = Annotated[dict[Name, Value], Field(max_length=200)]
+Names = Annotated[list[Name], Field(max_length=100)]
 
 
 class Body(BaseModel):
@@ -36,13 +37,16 @@ class TellBody(Body):
     cost: Number | None = Field(None, description="It succeeded.")
     measured: Annotated[dict[Name, Number], Field(max_length=100)] | None = Field(None, description="By constraint.")
     crash: Yes | Text | None = Field(None, description="It crashed because of its setting: true, or why.")
-    blame: Name | Annotated[list[Name], Field(max_length=100)] | None = Field(None, description="Constraints violated.")
+    blame: Name | Names | None = Field(None, description="Constraints violated.")
+    censored: Yes | Name | Names | None = Field(
+        None, description="Readings in `measured` that were cut off: the true value lies there or beyond. True: all."
+    )
     void: Yes | Text | None = Field(None, description="Something else went wrong: true, or what.")
     request: Request | None = Field(None, description="Chosen by the client; sent again, it counts once.")
 
     def told(self) -> Told:
         """What it says."""
-        return Told(self.cost, self.measured, self.crash, self.blame, self.void)
+        return Told(self.cost, self.measured, self.crash, self.blame, self.void, self.censored)
 
 
 class AddBody(TellBody):

@@ -11,11 +11,13 @@ from typing import Any
 
 from crashbo.app.bench.bench import Bench
 from crashbo.app.bench.looking import Expectation, Level, Slice, history_points
-from crashbo.app.bench.mind import Asker, Picture, Place, Told, Viewer, told_of
+from crashbo.app.bench.mind import Chooser, Picture, Place, Told, Viewer, told_of
+from crashbo.app.bench.store import load
+from crashbo.app.server.desk import Desk
 from crashbo.integrations.optuna.ledger import Entry
-from crashbo.optimizer.records import Trial
 
 _LOOK_AGAIN = 1.0  # seconds between looks at the store, which others may write to
+_BREATH = 0.2  # seconds at least: where many tell at once, one look serves all
 _log = logging.getLogger("crashbo")
 
 
@@ -23,9 +25,11 @@ class Live:
     """A study under watch."""
 
     def __init__(self, store: str, name: str | None = None) -> None:
-        self.bench = Bench.open(store, name)
-        place = Place(store, self.bench.ledger.name)
-        self._asker, self._viewer = Asker(place), Viewer(place)
+        ledger = load(store, name)
+        place = Place(store, ledger.name)
+        self._chooser, self._viewer = Chooser(place), Viewer(place)
+        self.bench = Bench(ledger, self._chooser.think)
+        self.desk = Desk(self.bench)
         self.boot = uuid.uuid4().hex
         self.revision = 0
         self.thinking = False
@@ -40,6 +44,7 @@ class Live:
 
     def start(self) -> None:
         """Begin to watch."""
+        self.desk.start()
         self._thread.start()
 
     def stop(self) -> None:
@@ -47,7 +52,8 @@ class Live:
         self._stopped.set()
         self._poke.set()
         self._viewer.worker.close()
-        self._asker.worker.close()
+        self._chooser.worker.close()
+        self.desk.stop()
         self._thread.join(timeout=5.0)
 
     def poke(self) -> None:
@@ -65,10 +71,6 @@ class Live:
         """No longer interested."""
         self._listeners = {pair for pair in self._listeners if pair[1] is not queue}
 
-    def ask(self, request: str | None, lease: float | None) -> Trial:
-        """The next trial, handed out by a worker."""
-        return self._asker.ask(request, lease)
-
     def slice(self, axes: list[str], at: dict[str, Any], size: int) -> Slice | None:
         """Cost and P(safe) over one or two parameters; None before a trial was told."""
         return None if self.picture is None else self._viewer.slice(axes, at, size)
@@ -83,6 +85,7 @@ class Live:
             self._poke.clear()
             try:
                 self._refresh()
+                self._stopped.wait(_BREATH)
             except Exception:  # the store may be out of reach for a while, or a worker be killed: look again later
                 if self._stopped.is_set():
                     return
@@ -99,7 +102,8 @@ class Live:
         if told != (self.picture.told if self.picture else ()):
             self._look()
         self._expect(entries)
-        self._asker.think_ahead()
+        if not self.desk.busy:  # those who wait come first
+            self._chooser.think_ahead()
         self._remember()
 
     def _look(self) -> None:

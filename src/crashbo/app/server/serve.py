@@ -11,6 +11,7 @@ from crashbo.app.server.guard import is_loopback
 from crashbo.app.server.live import Live
 
 _SHORTEST = 8
+_TURN = 0.0005  # seconds: each word to the store gives the interpreter away, and must soon get it back
 
 
 def token_of(given: str | None) -> str | None:
@@ -32,6 +33,7 @@ def check_address(host: str, token: str | None) -> None:
 def run(store: str, name: str | None, host: str, port: int, token: str | None, *, announce: bool = True) -> None:
     """Serve until interrupted."""
     check_address(host, token)
+    sys.setswitchinterval(_TURN)
     live = Live(store, name)
     app = create_app(live, token)
     config = uvicorn.Config(

@@ -4,31 +4,41 @@ May import optimizer and below, and Optuna. Says nothing of what may be written 
 """
 
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import optuna
 from optuna import Study
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
+from optuna.storages import BaseStorage
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
-from crashbo.integrations.optuna import stored
-from crashbo.integrations.optuna.sampler import CrashSampler
+from crashbo.integrations.optuna import closing, stored
+from crashbo.integrations.optuna.atomic import atomic
+from crashbo.integrations.optuna.closing import End
+from crashbo.integrations.optuna.rebuild import Proposal
 from crashbo.integrations.optuna.settings import Settings, declared_in
 from crashbo.integrations.optuna.spaces import Axes, common
 from crashbo.integrations.optuna.stored import Reading
+from crashbo.integrations.optuna.thinking import Batch, Thought
 from crashbo.optimizer.optimizer import Direction
 from crashbo.optimizer.records import Trial
 from crashbo.search.space import Choice, Float, Int, Parameter, Space
 
 REQUEST, TOLD = "crashbo:request", "crashbo:told"  # ids of the requests that asked for a trial and that told it
-_CHOOSING = 600.0  # seconds after which a trial is given up whose process died while choosing it
 
 
 class Closed(Exception):
     """Somebody else ended the trial first."""
+
+
+class _Taken(Exception):
+    """Others have taken the place; here is the trial to make void, if its writing could not be taken back."""
+
+    def __init__(self, trial_id: int | None) -> None:
+        self.trial_id = trial_id
 
 
 @dataclass(frozen=True)
@@ -53,24 +63,11 @@ class Entry:
         return self.trial.state == "pending" and not self.queued and not self.choosing
 
 
-class LedgerSampler(CrashSampler):
-    """A CrashSampler that writes notes on a trial before its parameters are chosen."""
-
-    notes: Mapping[str, Any] = {}
-
-    def before_trial(self, study: Study, trial: FrozenTrial) -> None:
-        """Begin the trial's lease, and keep which request it belongs to."""
-        for key, value in self.notes.items():
-            study._storage.set_trial_system_attr(trial._trial_id, key, value)
-
-
 class Ledger:
     """One study in its storage."""
 
-    def __init__(self, study: Study, sampler: LedgerSampler | None = None) -> None:
+    def __init__(self, study: Study) -> None:
         self.study = study
-        self.sampler = sampler or LedgerSampler()
-        study.sampler = self.sampler
 
     @property
     def name(self) -> str:
@@ -109,28 +106,48 @@ class Ledger:
         """Let a setting be handed out before the search is asked."""
         self.study.enqueue_trial(dict(params))
 
-    def hand_out(self, request: str | None, lease: float | None) -> int:
-        """A new trial with its parameters; gives its number. A lease of None is the study's own."""
-        page = self.read()
-        self.sampler.notes = {stored.LEASE: time.time() + _CHOOSING, REQUEST: request}
-        asked = self.study.ask(fixed_distributions=page.distributions)
-        seconds = lease or page.settings.lease
-        self.note(asked._trial_id, {stored.LEASE: None if seconds is None else time.time() + seconds})
-        return int(asked.number)
+    def hand_out(
+        self, batch: Batch, thought: Thought, request: str | None, lease: float | None, ours: Iterable[int] = ()
+    ) -> int | None:
+        """Write a trial as it was thought out; gives its number. A lease of None is the study's own.
+
+        None where others have taken the place, or the queued trial, since the batch was thought out; `ours` are
+        trials of this very batch. Databases let one create a trial at a time: whoever comes second sees the first.
+        """
+        notes = {stored.LEASE: self._until(lease, batch), REQUEST: request, stored.PROPOSAL: asdict(thought.proposal)}
+        try:
+            with atomic(self.study) as (storage, undoes):
+                if thought.queued is not None:
+                    return self._pop(storage, thought, batch, notes)
+                trial_id = storage.create_new_trial(self.study._study_id, _running(thought.proposal, batch, notes))
+                number = int(storage.get_trial(trial_id).number)
+                if self._rivals(storage, thought, batch, {number, *ours}):
+                    raise _Taken(None if undoes else trial_id)
+                return number
+        except _Taken as taken:
+            if taken.trial_id is not None:
+                storage.set_trial_user_attr(taken.trial_id, stored.STATE, "void")
+                storage.set_trial_user_attr(taken.trial_id, stored.REASON, "another trial had this setting just before")
+                storage.set_trial_state_values(taken.trial_id, TrialState.FAIL)
+            return None
 
     def close(self, entry: Entry, judged: Trial, request: str | None = None) -> None:
-        """Write what came of a trial; its end comes last."""
-        storage = self.study._storage
-        success = judged.state == "success"
-        try:
-            if request is not None:
-                self.note(entry.id, {TOLD: request})
-            for key, value in _notes(judged).items():
-                storage.set_trial_user_attr(entry.id, key, value)
-            values = [judged.cost] if success and judged.cost is not None else None
-            storage.set_trial_state_values(entry.id, TrialState.COMPLETE if success else TrialState.FAIL, values)
-        except optuna.exceptions.UpdateFinishedTrialError:
-            raise Closed from None
+        """Write what came of a trial."""
+        if not self.close_all([(entry, judged, request)])[0]:
+            raise Closed
+
+    def close_all(self, told: Sequence[tuple[Entry, Trial, str | None]]) -> list[bool]:
+        """Write what came of several trials in one commit; gives which of them were still open."""
+        ends = [
+            End(
+                entry.id,
+                judged.cost if judged.state == "success" else None,
+                _notes(judged),
+                {} if request is None else {TOLD: request},
+            )
+            for entry, judged, request in told
+        ]
+        return closing.write(self.study, ends)
 
     def add(self, judged: Trial, request: str | None) -> Trial:
         """A trial that was not asked for, written as a whole."""
@@ -148,6 +165,38 @@ class Ledger:
         )
         added = [e.trial for e in self.read().entries()[len(page.reading.trials) :] if e.trial.params == judged.params]
         return added[-1]
+
+    def _until(self, lease: float | None, batch: Batch) -> float | None:
+        seconds = lease or batch.scene.settings.lease
+        return None if seconds is None else time.time() + seconds
+
+    def _pop(self, storage: BaseStorage, thought: Thought, batch: Batch, notes: Mapping[str, Any]) -> int | None:
+        """Hand out a queued trial, unless somebody else did."""
+        trial_id = thought.queued
+        assert trial_id is not None
+        try:
+            if not storage.set_trial_state_values(trial_id, TrialState.RUNNING):
+                return None
+        except optuna.exceptions.UpdateFinishedTrialError:
+            return None
+        trial = _running(thought.proposal, batch, notes)
+        for name, value in trial.params.items():
+            d = trial.distributions[name]
+            storage.set_trial_param(trial_id, name, d.to_internal_repr(value), d)
+        for key, value in trial.user_attrs.items():
+            storage.set_trial_user_attr(trial_id, key, value)
+        for key, value in notes.items():
+            storage.set_trial_system_attr(trial_id, key, value)
+        return int(storage.get_trial(trial_id).number)
+
+    def _rivals(self, storage: BaseStorage, thought: Thought, batch: Batch, ours: Collection[int]) -> list[int]:
+        """Trials that others placed near this one since it was thought out."""
+        if not batch.unplaced and max(ours) - batch.count < len(ours):
+            return []  # no others came since
+        states = (TrialState.RUNNING, TrialState.WAITING)
+        found = storage.get_all_trials(self.study._study_id, deepcopy=False, states=states)
+        others = [t for t in found if t.number not in ours]
+        return batch.scene.rivals(thought.proposal, stored.under_way(others, batch.scene.settings))
 
     def note(self, trial_id: int, notes: Mapping[str, Any]) -> None:
         """Write notes on a trial that is still open."""
@@ -226,9 +275,21 @@ def _notes(judged: Trial) -> dict[str, Any]:
     notes: dict[str, Any] = {stored.MEASURED + name: value for name, value in judged.measured.items()}
     if judged.state != "success":
         notes |= {stored.STATE: judged.state, stored.REASON: judged.reason}
-    if judged.blame:
-        notes[stored.BLAME] = list(judged.blame)
+    for key, names in ((stored.BLAME, judged.blame), (stored.CENSORED, judged.censored)):
+        if names:
+            notes[key] = list(names)
     return notes
+
+
+def _running(proposal: Proposal, batch: Batch, notes: Mapping[str, Any]) -> FrozenTrial:
+    """A trial under way, as a whole."""
+    return optuna.trial.create_trial(
+        state=TrialState.RUNNING,
+        params=dict(proposal.params),
+        distributions={name: _widened(batch.distributions[name], v) for name, v in proposal.params.items()},
+        user_attrs={} if proposal.p_safe is None else {stored.P_SAFE: proposal.p_safe},
+        system_attrs=dict(notes),
+    )
 
 
 def _parameter(d: BaseDistribution) -> Parameter:

@@ -98,6 +98,13 @@ class Scene:
 
     def ask(self, fixed: Mapping[str, Any], lot: Lot, memory: Any) -> tuple[Proposal, Any]:
         """The next point with some parameters fixed, and the models' memory after it."""
+        (proposal,), memory = self.ask_batch(1, fixed, lot, memory)
+        return proposal, memory
+
+    def ask_batch(
+        self, count: int, fixed: Mapping[str, Any], lot: Lot, memory: Any
+    ) -> tuple[tuple[Proposal, ...], Any]:
+        """The next points from one fit, and the models' memory after it; the lot is that of the first."""
         label = zlib.crc32(" ".join(self.axes.names).encode())
         state = {
             "design": saving.design_out(self._design(lot, label)),
@@ -105,10 +112,20 @@ class Scene:
             "memory": memory,
         }
         optimizer = self.optimizer(fixed, state)
-        trial = optimizer.ask()
-        params = {**self.axes.outward(trial.params), **fixed}
+        proposals = tuple(self._proposal(trial, fixed) for trial in optimizer.ask_batch(count))
+        return proposals, optimizer.state()["memory"]
+
+    def wished(self, params: Mapping[str, Any], memory: Any) -> Proposal:
+        """A point that somebody wants, with its P(safe) where that is known."""
+        inward = self.axes.inward(params)
+        known = any(t.state in ("success", "crash") for t in self.trials) and self.axes.space.accepts(inward)
+        p_safe = float(self.optimizer(None, {"memory": memory}).p_safe(inward)) if known else None
+        return Proposal(dict(params), "start", p_safe, None, True)
+
+    def _proposal(self, trial: Trial, fixed: Mapping[str, Any]) -> Proposal:
         p_safe, p_model = (None if p is None else float(p) for p in (trial.p_safe, trial.p_model))
-        return Proposal(params, trial.origin, p_safe, p_model, bool(trial.admissible)), optimizer.state()["memory"]
+        params = {**self.axes.outward(trial.params), **fixed}
+        return Proposal(params, trial.origin, p_safe, p_model, bool(trial.admissible))
 
     def rivals(self, proposal: Proposal, under_way: Sequence[Trial]) -> list[int]:
         """Numbers of those trials under way that others placed near the proposal after this scene was looked at.

@@ -97,7 +97,7 @@ class CrashSampler(BaseSampler):
             return {}
         latest, self._latest = self._latest, None
         reading = latest[1] if latest is not None and latest[0] == _key(study, trial) else Reading.of(study)
-        return self._propose(study, trial, axes, _enqueued(trial, search_space), reading)
+        return self._propose(study, trial, axes, enqueued(trial, search_space), reading)
 
     def sample_independent(
         self, study: Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
@@ -116,7 +116,7 @@ class CrashSampler(BaseSampler):
         if not usual:  # no trial was ever like this one: the parameter stands alone
             known = {}
         distributions = {**usual, **known, param_name: param_distribution}
-        fixed = _enqueued(trial, usual) | {name: trial.params[name] for name in known}
+        fixed = enqueued(trial, usual) | {name: trial.params[name] for name in known}
         fixed.pop(param_name, None)
         return self._propose(study, trial, Axes(distributions), fixed, reading)[param_name]
 
@@ -197,7 +197,7 @@ def _key(study: Study, trial: FrozenTrial) -> tuple[int, int]:
     return id(study._storage), trial._trial_id
 
 
-def _enqueued(trial: FrozenTrial, distributions: Mapping[str, BaseDistribution]) -> dict[str, Any]:
+def enqueued(trial: FrozenTrial, distributions: Mapping[str, BaseDistribution]) -> dict[str, Any]:
     """The parameters that `enqueue_trial` fixed for this trial, as far as they lie within the distributions."""
     fixed = trial.system_attrs.get("fixed_params", {})
     return {

@@ -165,8 +165,12 @@ def single(trial: FrozenTrial, attrs: Mapping[str, Any], settings: Settings) -> 
 
 def pending(study: Study, settings: Settings) -> list[Trial]:
     """The trials under way, read without the others."""
-    under_way = study.get_trials(deepcopy=False, states=(TrialState.RUNNING, TrialState.WAITING))
-    return [t for t in map(_reader(settings), under_way) if t.state == "pending"]
+    return under_way(study.get_trials(deepcopy=False, states=(TrialState.RUNNING, TrialState.WAITING)), settings)
+
+
+def under_way(trials: Sequence[FrozenTrial], settings: Settings) -> list[Trial]:
+    """Those of some trials that are pending."""
+    return [t for t in map(_reader(settings), trials) if t.state == "pending"]
 
 
 def record(study: Study, number: int) -> Trial:

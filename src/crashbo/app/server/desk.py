@@ -1,0 +1,69 @@
+"""Those who wait for a trial. All who wait at the same time are served from one fit.
+
+May import every other layer. One thread serves; those who wait hold none.
+"""
+
+import threading
+from concurrent.futures import Future
+
+from crashbo.app.bench.bench import Asked, Bench
+from crashbo.optimizer.records import Trial
+
+_MOST = 64  # that are served at once
+
+Waiting = tuple[Asked, "Future[Trial]"]
+
+
+class Desk:
+    """Hands out trials, to as many as ask."""
+
+    def __init__(self, bench: Bench) -> None:
+        self._bench = bench
+        self._waiting: list[Waiting] = []
+        self._bell, self._stopped = threading.Condition(), False
+        self._thread = threading.Thread(target=self._serve, name="crashbo-desk", daemon=True)
+        self.busy = False
+
+    def start(self) -> None:
+        """Open the desk."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Close it; whoever still waits is sent away."""
+        with self._bell:
+            self._stopped = True
+            self._bell.notify()
+        self._thread.join(timeout=5.0)
+
+    def ask(self, asked: Asked) -> "Future[Trial]":
+        """The next trial, when it is there."""
+        asked.check()  # now: what is wrong with one shall not be told to all
+        future: Future[Trial] = Future()
+        with self._bell:
+            self._waiting.append((asked, future))
+            self._bell.notify()
+        return future
+
+    def _serve(self) -> None:
+        while (waiting := self._next()) is not None:
+            try:
+                trials = self._bench.ask_batch([asked for asked, _ in waiting])
+            except Exception as error:
+                for _, future in waiting:
+                    future.set_exception(error)
+            else:
+                for (_, future), trial in zip(waiting, trials, strict=True):
+                    future.set_result(trial)
+
+    def _next(self) -> list[Waiting] | None:
+        """Wait until somebody comes; None when the desk closes."""
+        with self._bell:
+            self.busy = False
+            self._bell.wait_for(lambda: self._waiting or self._stopped)
+            served, self._waiting = self._waiting[:_MOST], self._waiting[_MOST:]
+            if self._stopped:
+                for _, future in [*served, *self._waiting]:
+                    future.cancel()
+                return None
+            self.busy = True
+            return [pair for pair in served if pair[1].set_running_or_notify_cancel()]  # some may have left

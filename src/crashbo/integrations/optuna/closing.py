@@ -1,0 +1,98 @@
+"""The ends of trials: what came of them, written to a storage, many at a time.
+
+May import optimizer and below, and Optuna with the SQLAlchemy that it brings along.
+
+Optuna's own functions look a trial up anew for every attribute of it. Where many results come in at once that is most
+of the work, so that databases are written to by a few statements here, into the tables of Optuna's models.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy
+from optuna import Study
+from optuna.exceptions import UpdateFinishedTrialError
+from optuna.storages import BaseStorage, RDBStorage
+from optuna.storages._rdb import models
+from optuna.trial import TrialState
+
+from crashbo.integrations.optuna.atomic import atomic
+
+Rows = list[dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class End:
+    """What is written at the end of a trial."""
+
+    trial_id: int
+    value: float | None  # None where it failed
+    user: Mapping[str, Any]  # attributes
+    system: Mapping[str, Any]
+
+    @property
+    def state(self) -> TrialState:
+        """How Optuna calls it."""
+        return TrialState.FAIL if self.value is None else TrialState.COMPLETE
+
+
+def write(study: Study, ends: Sequence[End]) -> list[bool]:
+    """Write ends of different trials in one commit; gives which of them were still open. Others are left alone."""
+    with atomic(study) as (storage, _):
+        if not isinstance(storage, RDBStorage):
+            return [_write_one(storage, end) for end in ends]
+        connection = storage.scoped_session().connection()
+        fresh = [_close(connection, end) for end in ends]
+        closed = [end for end, was_open in zip(ends, fresh, strict=True) if was_open]
+        _set(connection, models.TrialUserAttributeModel, _rows((e.trial_id, e.user) for e in closed))
+        _set(connection, models.TrialSystemAttributeModel, _rows((e.trial_id, e.system) for e in closed))
+        values = [_value(end.trial_id, end.value) for end in closed if end.value is not None]
+        if values:
+            connection.execute(sqlalchemy.insert(models.TrialValueModel.__table__), values)
+        return fresh
+
+
+def _close(connection: sqlalchemy.Connection, end: End) -> bool:
+    """Set a trial's state; first, since that locks it."""
+    table = models.TrialModel.__table__
+    running = sqlalchemy.update(table).where(table.c.trial_id == end.trial_id, table.c.state == TrialState.RUNNING)
+    return connection.execute(running.values(state=end.state, datetime_complete=datetime.now())).rowcount == 1
+
+
+def _set(connection: sqlalchemy.Connection, model: Any, rows: Rows) -> None:
+    """Set attributes, in place of what they were."""
+    if not rows:
+        return
+    table = model.__table__
+    same = (table.c.trial_id == sqlalchemy.bindparam("of"), table.c.key == sqlalchemy.bindparam("named"))
+    connection.execute(sqlalchemy.delete(table).where(*same), [{"of": r["trial_id"], "named": r["key"]} for r in rows])
+    connection.execute(sqlalchemy.insert(table), rows)
+
+
+def _rows(notes: Any) -> Rows:
+    return [
+        {"trial_id": trial_id, "key": key, "value_json": json.dumps(value)}
+        for trial_id, attrs in notes
+        for key, value in attrs.items()
+    ]
+
+
+def _value(trial_id: int, value: float) -> dict[str, Any]:
+    stored, kind = models.TrialValueModel.value_to_stored_repr(value)
+    return {"trial_id": trial_id, "objective": 0, "value": stored, "value_type": kind}
+
+
+def _write_one(storage: BaseStorage, end: End) -> bool:
+    """The same by Optuna's functions; the state comes last, so that a trial that has ended is complete."""
+    try:
+        for key, value in end.system.items():
+            storage.set_trial_system_attr(end.trial_id, key, value)
+        for key, value in end.user.items():
+            storage.set_trial_user_attr(end.trial_id, key, value)
+        storage.set_trial_state_values(end.trial_id, end.state, None if end.value is None else [end.value])
+    except UpdateFinishedTrialError:
+        return False
+    return True
