@@ -37,10 +37,12 @@ BAD_DATA = [
     ("y", ["a"] * 4, "numbers"),
     ("crashed", CRASHED[:3], "shape (3,)"),
     ("crashed", CRASHED[:, None], "shape (4, 1)"),
-    ("crashed", CRASHED.astype(int), "int64"),
-    ("crashed", [0.0, 1.0, 0.0, np.nan], "float64"),
-    ("crashed", ["no", "no", "yes", "no"], "booleans"),
-    ("crashed", [None, False, True, False], "booleans"),
+    ("crashed", CRASHED.astype(int), "got 0 in row 0"),
+    ("crashed", [0.0, 1.0, 0.0, np.nan], "got 0.0 in row 0"),
+    ("crashed", [False, True, np.nan, False], "got nan in row 2"),
+    ("crashed", ["no", "no", "yes", "no"], "got 'no' in row 0"),
+    ("crashed", [False, None, True, False], "got None in row 1"),
+    ("crashed", [False, True, False, 1], "got 1 in row 3"),
 ]
 BAD_NOISE = [
     ("noise_std", -0.1, "got -0.1"),
@@ -116,6 +118,13 @@ def test_predictions_refuse_points_that_do_not_fit(bad):
         with pytest.raises(ValueError) as error:  # noqa: PT011
             question(bad)
         check(error, "X", "got")
+
+
+@pytest.mark.parametrize("start", [GPCR.fit(X[:, :1], Y, CRASHED), "yesterday's"], ids=["another space", "a word"])
+def test_a_start_that_is_no_earlier_model_of_this_space_is_refused(start):
+    with pytest.raises(ValueError) as error:  # noqa: PT011
+        GPCR.fit(X, Y, CRASHED, start=start)
+    check(error, "start", "one of 1" if isinstance(start, GPCR) else "yesterday's")
 
 
 def test_lists_and_integers_are_as_good_as_arrays():

@@ -88,3 +88,23 @@ def test_the_exact_metric_of_a_quadratic_takes_one_step():
         metric=lambda: np.linalg.inv(A)[None],
     )
     np.testing.assert_allclose(found.x, 0.0, atol=1e-12)
+
+
+def test_a_model_is_asked_for_anew_after_a_step_that_gained_much():
+    asked = []
+
+    def metric():
+        asked.append(True)
+        return np.eye(2)[None]
+
+    def bowl(x):
+        return 50.0 * np.sum(x**2, axis=1), 100.0 * x
+
+    box = np.full(2, -5.0), np.full(2, 5.0)
+    start = np.array([[3.0, 2.0]])
+    found = descend(bowl, start, *box, metric=metric, renewed=20.0)
+    np.testing.assert_allclose(found.x, 0.0, atol=1e-4)
+    assert len(asked) > 1
+    asked.clear()
+    descend(bowl, start, *box, metric=metric)
+    assert len(asked) == 1

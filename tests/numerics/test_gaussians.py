@@ -11,7 +11,7 @@ from crashbo.numerics.gaussians import (
     truncated_moments,
 )
 
-NEAR = np.concatenate([np.linspace(-30.0, 30.0, 121), [-4.0, -3.999999, -4.000001, 1e-9, -1e-9]])
+NEAR = np.concatenate([np.linspace(-30.0, 30.0, 121), [-6.0, -5.999999, -6.000001, 1e-9, -1e-9]])
 FAR = np.concatenate([np.linspace(-200.0, -30.5, 35), np.linspace(30.5, 200.0, 35)])
 LEAST = mp.mpf("1e-300")  # smaller numbers are at the end of the doubles
 
@@ -109,7 +109,21 @@ def test_a_cut_far_above_leaves_the_gaussian_whole():
     np.testing.assert_array_equal([cut.log_mass, cut.hazard, cut.ratio], [[0.0] * 2, [0.0] * 2, [1.0] * 2])
 
 
-@pytest.mark.parametrize("z", [40.0, 5.0, 0.5, 1e-8, 0.0, -1e-8, -0.5, -3.99, -4.01, -30.0, -200.0, -1e4, -1e6])
+def test_at_the_end_of_the_doubles_and_beyond_are_the_right_limits():
+    z = np.array([-np.inf, -1e300, 1e300, np.inf])
+    cut = tail(z)
+    np.testing.assert_array_equal(cut.log_mass, [-np.inf, -np.inf, 0.0, 0.0])
+    np.testing.assert_array_equal(cut.hazard, [np.inf, 1e300, 0.0, 0.0])
+    np.testing.assert_array_equal(cut.ratio, [0.0, 0.0, 1.0, 1.0])
+    np.testing.assert_array_equal(truncated_moments(0.0, 1.0, z, "below").mean, [-np.inf, -1e300, 0.0, 0.0])
+    np.testing.assert_array_equal(truncated_moments(0.0, 1.0, z, "above").mean, [0.0, 0.0, 1e300, np.inf])
+    value, slope = log_unit_improvement(z)
+    np.testing.assert_allclose(value, [-np.inf, -np.inf, np.log(1e300), np.inf])
+    np.testing.assert_allclose(slope, [np.inf, 1e300, 1e-300, 0.0])
+    np.testing.assert_array_equal(log_expected_improvement(0.0, 1.0, z), value)
+
+
+@pytest.mark.parametrize("z", [40.0, 5.0, 0.5, 1e-8, 0.0, -1e-8, -0.5, -5.99, -6.01, -30.0, -200.0, -1e4, -1e6])
 def test_log_expected_improvement_keeps_its_digits_down_to_minus_a_million(z):
     mean, var = 2.0, 0.25
     best = mean + z * np.sqrt(var)
@@ -118,7 +132,7 @@ def test_log_expected_improvement_keeps_its_digits_down_to_minus_a_million(z):
     assert relative_error(log_expected_improvement(mean, var, best), exact) < 1e-13
 
 
-@pytest.mark.parametrize("z", [10.0, 0.9, 0.0, -0.5, -3.999, -4.001, -30.0, -200.0, -1e4, -1e6])
+@pytest.mark.parametrize("z", [10.0, 0.9, 0.0, -0.5, -5.999, -6.001, -30.0, -200.0, -1e4, -1e6])
 def test_the_slope_of_log_improvement_is_its_difference_quotient(z):
     step = mp.mpf("1e-20")
     with mp.workdps(120):
@@ -128,7 +142,7 @@ def test_the_slope_of_log_improvement_is_its_difference_quotient(z):
 
 
 def test_log_improvement_and_its_slope_run_smoothly_through_the_seams_of_their_branches():
-    for seam in (0.0, -4.0):
+    for seam in (0.0, -6.0):
         z = seam + np.linspace(-1e-3, 1e-3, 2001)
         value, slope = log_unit_improvement(z)
         np.testing.assert_allclose(np.diff(value) / np.diff(z), 0.5 * (slope[1:] + slope[:-1]), rtol=1e-7)

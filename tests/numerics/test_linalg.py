@@ -44,7 +44,7 @@ def test_moments_under_sites_are_those_of_dense_algebra(pattern, seed):
     np.testing.assert_allclose(post.var, np.diag(Sigma), rtol=1e-9)
     np.testing.assert_allclose(K @ post.b, mean, rtol=1e-8, atol=1e-10)
     W = np.linalg.solve(np.eye(len(S)) + S[:, None] * K, np.diag(S))
-    np.testing.assert_allclose(np.tril(post.W_lower()), np.tril(W), rtol=1e-8, atol=1e-10)
+    np.testing.assert_allclose(np.tril(post.W_less_bb()), np.tril(W - np.outer(post.b, post.b)), rtol=1e-8, atol=1e-10)
     np.testing.assert_allclose(post.trace_WK(K), np.trace(W @ K), rtol=1e-8, atol=1e-10)
     dense = 1.0 - np.einsum("im,ij,jm->m", k, W, k)
     np.testing.assert_allclose(post.variance(k), np.minimum(dense, 1.0), rtol=1e-8)  # at most the prior's
@@ -143,3 +143,20 @@ def test_products_take_any_memory_order(order):
     np.testing.assert_allclose(product(B.T, A.T), B.T @ A.T, rtol=1e-13)
     np.testing.assert_allclose(times(A, B[:, 0]), A @ B[:, 0], rtol=1e-13)
     np.testing.assert_allclose(times(wide, B[:, 0]), wide @ B[:, 0], rtol=1e-13)
+
+
+@pytest.mark.parametrize("least", [0.1, -0.3], ids=["positive", "some negative"])
+def test_sites_of_equal_rows_taken_as_one_are_what_they_are_apart(least):
+    rng = np.random.default_rng(0)
+    first = np.array([0, 1, 0, 3, 1, 0, 6])
+    X = rng.random((7, 2))[first]
+    K, _ = MATERN52.gram(X, np.full(2, 0.4))
+    S, N = rng.uniform(least, 2.0, 7), rng.standard_normal(7)
+    together, apart = condition(K, S, N, first), condition(K, S, N)
+    np.testing.assert_allclose(together.mean, apart.mean, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(together.var, apart.var, rtol=1e-9)
+    assert together.log_integral == pytest.approx(apart.log_integral, abs=1e-9)
+    np.testing.assert_allclose(K @ together.b, apart.mean, rtol=1e-9, atol=1e-12)
+    k = MATERN52.matrix(X, rng.random((5, 2)), np.full(2, 0.4))
+    np.testing.assert_allclose(together.variance(k), apart.variance(k), rtol=1e-9)
+    assert together.trace_WK(K) == pytest.approx(apart.trace_WK(K), abs=1e-9)

@@ -45,10 +45,12 @@ def labels(crashed: ArrayLike, n: int) -> Bools:
         out = np.asarray(crashed)
     except ValueError:
         _refuse("crashed", "be a list of booleans", "lists of several lengths", "Give one label a trial")
-    if out.dtype == object and all(isinstance(label, bool | np.bool_) for label in out.flat):
-        out = out.astype(bool)
     if out.dtype != np.bool_:
-        _refuse("crashed", "hold booleans", f"{out.dtype} values", "Give True for a crash and False for a success")
+        for row, label in enumerate(np.asarray(crashed, dtype=object).flat):  # as given, not as converted
+            if not isinstance(label, bool | np.bool_):
+                got = f"{label!r} in row {row}" if out.ndim else f"{label!r}"
+                _refuse("crashed", "hold booleans", got, "Give True for a crash and False for a success")
+        out = out.astype(bool)
     if out.shape != (n,):
         _refuse("crashed", f"have shape ({n},) as X has {n} rows", f"shape {out.shape}", "Give one label a trial")
     return out
@@ -122,10 +124,16 @@ def number(name: str, value: ArrayLike, *, least: float = -np.inf) -> float:
     return float(out)
 
 
-def start(value: Any, kind: type[Any]) -> None:
-    """An earlier model of the same kind, or None."""
-    if value is not None and not isinstance(value, kind):
+def start(value: Any, kind: type[Any], X: Array) -> None:
+    """An earlier model of the same kind and of as many parameters as X has, or None."""
+    if value is None:
+        return
+    if not isinstance(value, kind):
         _refuse("start", f"be an earlier {kind.__name__}, or None", f"{value!r}"[:60], "None fits from scratch")
+    D = value.posterior.data.X.shape[1]
+    if X.shape[1] != D:
+        rule = f"have {X.shape[1]} parameters as X has {X.shape[1]} columns"
+        _refuse("start", rule, f"one of {D}", "None fits from scratch")
 
 
 def threshold(value: ArrayLike | None) -> float | tuple[float, float] | None:

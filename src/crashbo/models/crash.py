@@ -80,8 +80,8 @@ class CrashModel:
 
         Measurements that are only lower bounds count once their constraint has a whole one, which gives them a scale.
         """
-        checks.start(start, cls)
         data = hybrid_data(X, Y, crashed, blame, censored, whole=True)
+        checks.start(start, cls, data.X)
         G, D = len(data.Y), data.X.shape[1]
         noises = list(noise_std) if noise_std is not None else [None] * G
         limits = list(threshold) if threshold is not None else [None] * G
@@ -170,10 +170,21 @@ def make_parts(
     noise_std: Sequence[float | Array | None],
     thresholds: Sequence[float | tuple[float, float] | None],
 ) -> tuple[Part, ...]:
-    """What a fit learns of each constraint, with noise and threshold where they are given."""
+    """What a fit learns of each constraint, with noise and threshold where they are given.
+
+    What nobody measured, beside something that was, is taken for the rarer cause of crashes.
+    """
+    measured = [bool(row.any()) for row in data.measured]
     return tuple(
-        make_part(y, sign, prior, dimension=data.X.shape[1], noise_std=std, threshold=limit)
-        for y, sign, std, limit in zip(data.Y, data.sign, noise_std, thresholds, strict=True)
+        make_part(
+            y,
+            sign,
+            prior if seen or not any(measured) else prior.rare(),
+            dimension=data.X.shape[1],
+            noise_std=std,
+            threshold=limit,
+        )
+        for y, sign, seen, std, limit in zip(data.Y, data.sign, measured, noise_std, thresholds, strict=True)
     )
 
 

@@ -4,7 +4,7 @@ May import numerics only.
 
 Notation, for G latent functions and n trials:
     K         prior covariances, one (n, n) a latent function, unit variance
-    p, py     precision and shift of the Gaussian observations, (G, n); zero where nothing was measured
+    p, y      precision and value of the Gaussian observations, (G, n); both zero where nothing was measured
     tau, nu   precision and shift of the step's sites, (G, n)
     _cav      the cavity: the posterior less the step's own site
 
@@ -14,11 +14,12 @@ accelerated step is not admissible, a damped one is taken.
 """
 
 from dataclasses import dataclass
-from functools import cached_property
+from itertools import repeat
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg.lapack import dposv
 
 from crashbo.models.steps import Steps, Tilted
 from crashbo.numerics import linalg
@@ -51,6 +52,7 @@ class EPResult:
     """The fixed point, or the best sweep if none was reached."""
 
     sites: Sites
+    onward: Sites  # where the next sweep would have begun: a better start of another run than `sites`
     posteriors: tuple[SitePosterior, ...]
     cavities: tuple[Array, Array]
     tilted: Tilted
@@ -59,47 +61,45 @@ class EPResult:
     sweeps: int
 
 
-@dataclass(frozen=True)
-class _Sweep:
-    sites: Sites
+class _Sweep(NamedTuple):
+    sites: Array  # (2, G, n): tau and nu
     posteriors: tuple[SitePosterior, ...]
     cavities: tuple[Array, Array]
     tilted: Tilted
-    proposal: Sites
+    proposal: Array  # (2, G, n)
     std: Array
     residual: float
-
-    @cached_property
-    def flat(self) -> tuple[Array, Array]:
-        """Sites and proposal as one vector each."""
-        return np.concatenate(self.sites, axis=None), np.concatenate(self.proposal, axis=None)
 
 
 def propagate(
     K: tuple[Array, ...],
     p: Array,
-    py: Array,
+    y: Array,
     steps: Steps,
     *,
     start: Sites | None = None,
+    first: NDArray[np.intp] | None = None,
     tolerance: float = TOLERANCE,
     max_sweeps: int = _MAX_SWEEPS,
 ) -> EPResult:
-    """Run EP to its fixed point. Never raises on numerical trouble: `converged` tells."""
-    sites = start if start is not None else Sites(np.zeros_like(p), np.zeros_like(p))
+    """Run EP to its fixed point. Never raises on numerical trouble: `converged` tells.
+
+    `first` is that of linalg.condition, for trials at the same x.
+    """
+    sites = np.array(start) if start is not None else np.zeros((2, *p.shape))
     # Labels that contradict each other at one x drive the sites of a hard step apart without end.
-    y = np.divide(py, p, out=np.zeros_like(p), where=p > 0.0)
-    reach = _REACH * (1.0 + float(np.max(np.abs(y))) + float(np.max(np.abs(steps.thresholds))))
+    reach = _REACH * (1.0 + float(np.abs(y).max()) + float(np.abs(steps.thresholds).max()))
+    observed = np.array([p, p * y])
     best: _Sweep | None = None
     history: list[_Sweep] = []
     damping, since_best, sweeps = 1.0, 0, 0
     while sweeps < max_sweeps:
         sweeps += 1
-        sweep = _sweep(K, p, py, steps, sites, reach)
+        sweep = _sweep(K, first, observed, steps, sites, reach)
         if sweep is None:  # the sites are too strong for the prior, or run away: go half-way back
             if not history and not np.any(sites):
                 reach = np.inf  # without any site there is nothing to go back to: the measurements are that far
-            sites = _mix(history[-1].sites, sites, 0.5) if history else Sites(0.0 * p, 0.0 * p)
+            sites = 0.5 * (history[-1].sites + sites) if history else np.zeros_like(sites)
             history.clear()
             continue
         if best is None or sweep.residual < best.residual:
@@ -112,63 +112,77 @@ def propagate(
             damping = max(0.6 * damping, _LEAST_DAMPING)
             history.clear()
         history = [*history[-_MEMORY + 1 :], sweep]
-        sites = _accelerate(history) or _mix(sweep.sites, sweep.proposal, damping)
+        faster = _accelerate(history)
+        sites = faster if faster is not None else sweep.sites + damping * (sweep.proposal - sweep.sites)
     assert best is not None
     converged = best.residual < tolerance or (since_best >= _PATIENCE and best.residual < _ROUNDING)
-    return EPResult(best.sites, best.posteriors, best.cavities, best.tilted, best.residual, converged, sweeps)
+    return EPResult(
+        Sites(*best.sites),
+        Sites(*(best.proposal if converged else best.sites)),
+        best.posteriors,
+        best.cavities,
+        best.tilted,
+        best.residual,
+        converged,
+        sweeps,
+    )
 
 
-def _sweep(K: tuple[Array, ...], p: Array, py: Array, steps: Steps, sites: Sites, reach: float) -> _Sweep | None:
+def _sweep(
+    K: tuple[Array, ...],
+    first: NDArray[np.intp] | None,
+    observed: Array,
+    steps: Steps,
+    sites: Array,
+    reach: float,
+) -> _Sweep | None:
+    """One look at all sites; None where their posterior does not exist or lies out of reach."""
     try:
-        posteriors = tuple(map(linalg.condition, K, p + sites.tau, py + sites.nu))
+        posteriors = tuple(map(linalg.condition, K, *(observed + sites), repeat(first)))
     except linalg.NotPositiveDefinite:
         return None
     mu = np.array([post.mean for post in posteriors])
     v = np.array([post.var for post in posteriors])
-    if not np.all(np.abs(mu) < reach):
+    if not np.abs(mu).max() < reach:
         return None
-    share = 1.0 - sites.tau * v  # of the variance that the cavity keeps
+    tau, nu = sites
+    share = 1.0 - tau * v  # of the variance that the cavity keeps
     usable = share > _LEAST_SHARE
-    share = np.where(usable, share, 1.0)
-    v_cav, mu_cav = v / share, (mu - sites.nu * v) / share
+    if not share.min() > _LEAST_SHARE:
+        share = np.where(usable, share, 1.0)
+    v_cav, mu_cav = v / share, (mu - nu * v) / share
     usable &= np.abs(mu_cav) < reach
     all_usable = bool(usable.all())
     if not all_usable:
         mu_cav, v_cav = np.where(usable, mu_cav, mu), np.where(usable, v_cav, v)
     tilted = steps.tilted(mu_cav, v_cav)
     mu_hat, v_hat = mu_cav + v_cav * tilted.slope, v_cav * tilted.ratio
+    proposal = np.empty_like(sites)
     # Labels that contradict each other at one x drive the sites of a hard step to infinity: stop them there.
-    tau = np.minimum((1.0 - tilted.ratio) / np.maximum(v_hat, _LEAST_VARIANCE), _MOST_PRECISION * (1.0 + p))
-    nu = tau * mu_hat + tilted.slope
-    proposal = Sites(tau, nu)
-    if not all_usable:
-        proposal = Sites(np.where(usable, tau, sites.tau), np.where(usable, nu, sites.nu))
+    most = _MOST_PRECISION * (1.0 + observed[0])
+    np.minimum((1.0 - tilted.ratio) / np.maximum(v_hat, _LEAST_VARIANCE), most, out=proposal[0])
+    proposal[1] = proposal[0] * mu_hat + tilted.slope
     std = np.sqrt(v)
     gap = np.maximum(np.abs(mu_hat - mu) / std, np.abs(v_hat / v - 1.0))
-    residual = float(gap.max() if all_usable else np.where(usable, gap, 1.0).max())
-    return _Sweep(sites, posteriors, (mu_cav, v_cav), tilted, proposal, std, residual)
+    if not all_usable:
+        proposal, gap = np.where(usable, proposal, sites), np.where(usable, gap, 1.0)
+    return _Sweep(sites, posteriors, (mu_cav, v_cav), tilted, proposal, std, float(gap.max()))
 
 
-def _mix(old: Sites, new: Sites, damping: float) -> Sites:
-    return Sites(old.tau + damping * (new.tau - old.tau), old.nu + damping * (new.nu - old.nu))
-
-
-def _accelerate(history: list[_Sweep]) -> Sites | None:
+def _accelerate(history: list[_Sweep]) -> Array | None:
     """Anderson's step: the combination of past proposals whose linearised residual is least."""
     if len(history) < 2:
         return None
-    last = history[-1]
-    scale = np.concatenate([last.std.ravel() ** 2, last.std.ravel()])
-    proposals = np.array([sweep.flat[1] for sweep in history]) * scale
-    gaps = proposals - np.array([sweep.flat[0] for sweep in history]) * scale
+    std, proposal = history[-1].std, history[-1].proposal
+    scale = np.array([std * std, std])
+    proposals = np.array([sweep.proposal for sweep in history])
+    gaps = ((proposals - np.array([sweep.sites for sweep in history])) * scale).reshape(len(history), -1)
     steps = gaps[1:] - gaps[:-1]
     normal = steps @ steps.T
     np.einsum("ii->i", normal)[:] *= 1.0 + _RIDGE
-    try:
-        weights = np.linalg.solve(normal, steps @ gaps[-1])
-    except np.linalg.LinAlgError:
+    _, weights, info = dposv(normal, steps @ gaps[-1])
+    if info != 0:
         return None
-    flat = (proposals[-1] - weights @ (proposals[1:] - proposals[:-1])) / scale
-    tau, nu = flat.reshape((2, *last.std.shape))
+    sites = proposal - np.tensordot(weights, proposals[1:] - proposals[:-1], 1)
     # A step that would make a site negative where EP asks for a positive one is not to be trusted.
-    return Sites(tau, nu) if np.all((tau >= 0.0) | (last.proposal.tau < 0.0)) else None
+    return sites if ((sites[0] >= 0.0) | (proposal[0] < 0.0)).all() else None

@@ -18,12 +18,14 @@ from crashbo.numerics import bfgs
 
 Array = NDArray[np.float64]
 
-_EP_TOLERANCE = 4e-2  # within the search: the evidence is stationary in the sites, so it errs by the square
+_EP_TOLERANCE = 0.1  # within the search: the evidence is stationary in the sites, so it errs by the square
 _FINAL_TOLERANCE = 1e-6  # of the posterior that is returned
 _MAX_SWEEPS = 40
+_MIN_SWEEPS = 5  # where EP keeps failing, as it must where a hard step is contradicted, it is given ever fewer
 _MAX_EVALUATIONS = 150
 _ENOUGH = 0.02
 _REACH = 1.0  # of one step, in any coordinate
+_RENEWED = 20.0  # nats; a step that gained more has left the region that Fisher's information spoke of
 _PASSES = 3  # over coupled latent functions
 _PASS_ENOUGH = 0.05  # nats; a pass that gains less is the last
 
@@ -84,6 +86,7 @@ class _Search:
             enough=self.enough,
             reach=_REACH,
             metric=objective.metric,
+            renewed=_RENEWED,
         )
         best = objective.best
         assert best is not None  # a start has a posterior, however improbable
@@ -163,6 +166,7 @@ class _Objective:
         self.best: Posterior | None = None
         self.best_value = -np.inf
         self.evaluations = self.sweeps = 0
+        self.patience = _MAX_SWEEPS
 
     def __call__(self, points: Array, _: NDArray[np.intp]) -> tuple[Array, Array]:
         h = self.part.unpack(points[0])
@@ -171,8 +175,9 @@ class _Objective:
             (self.part.outside(h),),
             start=self.sites,
             tolerance=_EP_TOLERANCE,
-            max_sweeps=_MAX_SWEEPS,
+            max_sweeps=self.patience,
         )
+        self.patience = _MAX_SWEEPS if post.ep.converged else max(self.patience // 2, _MIN_SWEEPS)
         self.evaluations += 1
         self.sweeps += post.ep.sweeps
         log_prior, prior_slopes = self.part.log_prior(h)

@@ -57,7 +57,9 @@ class GPCR:
             outputscale: prior variance of g.
             threshold: level of g above which a trial crashes.
             noise_std: standard deviation of the measurements' noise, one for all or one a trial.
-            crash_noise_std: scatter of g at which the machine trips; 0 is the paper's step.
+            crash_noise_std: scatter of g at which the machine trips; 0 is the paper's step, under which a success and
+                a crash at the same x have probability zero: EP is then stopped somewhere, `converged` is False, and
+                evidence and gradient are finite but mean nothing.
             mean: prior mean of g.
             censored: booleans, (n,), True where a measurement is only a lower bound, as a peak that was cut off.
         """
@@ -98,8 +100,8 @@ class GPCR:
             start: an earlier fit, to begin from its hyperparameters and sites.
             censored: as in `condition`; such a reading counts once there is a whole one to give it a scale.
         """
-        checks.start(start, cls)
         data = hybrid_data(X, y, crashed, censored, whole=True)
+        checks.start(start, cls, data.X)
         D = data.X.shape[1]
         part = make_part(
             data.Y[0],

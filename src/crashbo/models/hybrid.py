@@ -70,6 +70,19 @@ class HybridData:
         """Which rows are no trials but readings that were cut off, (n,)."""
         return np.zeros(len(self.X), dtype=bool) if self.lower is None else np.any(~np.isnan(self.lower), axis=0)
 
+    @cached_property
+    def first(self) -> NDArray[np.intp] | None:
+        """For every row the first one at the same x, (n,); None where no x repeats."""
+        rows: dict[bytes, int] = {}
+        X = self.X + 0.0  # no -0.0
+        first = np.array([rows.setdefault(x.tobytes(), i) for i, x in enumerate(X)], dtype=np.intp)
+        return first if len(rows) < len(X) else None
+
+    @cached_property
+    def order(self) -> NDArray[np.intp]:
+        """An order of the rows that depends on what they are and not on where they stand, (n,)."""
+        return np.lexsort(self.X.T)
+
     @property
     def trials(self) -> int:
         """How many trials there are."""

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crashbo.models.latent import Posterior, relative_noise_std
-from crashbo.numerics.linalg import cholesky, product, triangular_inverse
+from crashbo.numerics.linalg import cholesky, plus_identity, product, triangular_inverse
 
 Array = NDArray[np.float64]
 
@@ -30,14 +30,14 @@ def information(posterior: Posterior, j: int) -> Array:
     sqrt(outputscale). Of the crash noise nothing is said.
     """
     h, n, D = posterior.hypers[j], *posterior.data.X.shape
-    order = np.lexsort(posterior.data.X.T)  # a Cholesky factor knows the order of the trials: take always the same
+    order = posterior.data.order  # a Cholesky factor knows the order of the trials: take always the same
     X, tau = posterior.data.X[order], posterior.ep.sites.tau[j, order]
-    K, slope = (matrix[np.ix_(order, order)] for matrix in posterior.grams[j])
-    precision = np.where(posterior.data.measured[j], relative_noise_std(h, n) ** -2.0, 0.0)[order]
+    K, slope = (matrix.T.take(order, axis=0).take(order, axis=1).T for matrix in posterior.grams[j])
+    precision = np.where(posterior.data.measured[j], relative_noise_std(h) ** -2.0, 0.0)[order]
     total = precision + tau
     moved = np.divide(tau, total, out=np.zeros(n), where=total > 0.0)  # a negative site is left out, as in F
     scatter = np.divide(2.0 * precision, total**2, out=np.zeros(n), where=total > 0.0)
-    F = _factor(K, precision + tau)
+    F = _factor(K, total)
     v = product(F.T, _signs(X))
     pieces = [*_lengthscales_times(slope, X / h.lengthscales, v), product(K, v)]
     spreads = _rows(F, [*pieces, scatter[:, None] * v]) / np.sqrt(2.0 * _PROBES)
@@ -52,9 +52,8 @@ def information(posterior: Posterior, j: int) -> Array:
 def _factor(K: Array, S: Array) -> Array:
     """F of numerics.linalg, of the sites with positive precision."""
     root = np.sqrt(np.maximum(S, 0.0))
-    B = root[:, None] * K * root
-    np.einsum("ii->i", B)[:] += 1.0
-    F: Array = triangular_inverse(cholesky(B)) * root
+    F: Array = triangular_inverse(cholesky(plus_identity(K, root)))
+    F *= root
     return F
 
 
@@ -69,10 +68,11 @@ def _lengthscales_times(slope: Array, U: Array, v: Array) -> Array:
     """dK_d v for the logarithm of every lengthscale, (D, n, m): dK_d is -2 k' (u_d - u_d')^2."""
     (n, D), m = U.shape, v.shape[1]
     U = (U - U.mean(axis=0)).T[:, :, None]
-    stacked = np.concatenate([v[None], U * v, U**2 * v])
+    Uv = U * v
+    stacked = np.concatenate([v[None], Uv, U * Uv])
     flat = product(slope, stacked.transpose(1, 0, 2).reshape(n, -1))
     times = flat.reshape(n, 2 * D + 1, m).transpose(1, 0, 2)
-    result: Array = -2.0 * (U**2 * times[:1] - 2.0 * U * times[1 : D + 1] + times[D + 1 :])
+    result: Array = -2.0 * (U * (U * times[:1] - 2.0 * times[1 : D + 1]) + times[D + 1 :])
     return result
 
 

@@ -13,6 +13,7 @@ Everything runs in units of sqrt(outputscale) about the mean, so that values of 
 The evidence is written so that a small noise costs no digits: the textbook's 1/2 N'mu - 1/2 y'y/noise cancels.
 """
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -122,29 +123,29 @@ class Posterior:
     def gradient(self, j: int) -> Gradient:
         """Exact gradient of the log evidence: at EP's fixed point the sites contribute nothing."""
         h, post, (K, slope) = self.hypers[j], self.ep.posteriors[j], self.grams[j]
-        scale = np.sqrt(h.outputscale)
-        M = np.outer(post.b, post.b) - post.W_lower()  # to be looked at in its lower triangle
-        in_noise = 0.0
-        seen = self.data.measured[j]
-        if seen.any():
-            sigma2 = (relative_noise_std(h, len(seen)) ** 2)[seen]
-            y = (self.data.Y[j, seen] - h.mean) / scale
-            gap2 = (y - post.mean[seen]) ** 2 + post.var[seen]
-            in_noise = float(np.sum((gap2 / sigma2 - 1.0) / np.sqrt(sigma2)))
-        in_noise += float(self.ep.tilted.in_crash_noise[j, self.data.bounded].sum())
+        scale = math.sqrt(h.outputscale)
+        sigma = relative_noise_std(h)
+        gap2 = ((self.data.filled[j] - h.mean) / scale - post.mean) ** 2 + post.var
+        in_noise = float(((gap2 / sigma**2 - 1.0) / sigma * self.data.measured[j]).sum())
+        in_crash_noise = self.ep.tilted.in_crash_noise[j]
+        if self.data.lower is not None:
+            in_noise += float(in_crash_noise[self.data.bounded].sum())
+            in_crash_noise = in_crash_noise[~self.data.bounded]
         return Gradient(
-            lengthscales=trace_gradient(M * slope, self.data.X, h.lengthscales) / h.lengthscales,
+            lengthscales=-trace_gradient(post.W_less_bb() * slope, self.data.X, h.lengthscales) / h.lengthscales,
             outputscale=0.5 * (float(post.b @ times(K, post.b)) - post.trace_WK(K)) / h.outputscale,
             mean=float(post.b.sum()) / scale,
             noise_std=in_noise / scale,
             threshold=self.in_threshold(j),
-            crash_noise_std=float(self.ep.tilted.in_crash_noise[j, ~self.data.bounded].sum()) / scale,
+            crash_noise_std=float(in_crash_noise.sum()) / scale,
         )
 
     def in_threshold(self, j: int) -> float:
         """Derivative of the log evidence in the threshold of latent function j."""
-        slopes = self.ep.tilted.in_threshold[j, ~self.data.bounded]
-        return float(slopes.sum()) / float(np.sqrt(self.hypers[j].outputscale))
+        slopes = self.ep.tilted.in_threshold[j]
+        if self.data.lower is not None:
+            slopes = slopes[~self.data.bounded]
+        return float(slopes.sum()) / math.sqrt(self.hypers[j].outputscale)
 
     def alone(self, j: int) -> "Posterior":
         """The posterior of latent function j while the others stand still: the same, and quick to move along j."""
@@ -180,8 +181,8 @@ class Posterior:
     def sites(self) -> Sites:
         """EP's sites in the units of the measurements, to start another posterior from."""
         scale, mean = _scales(self.hypers)
-        tau = self.ep.sites.tau / scale**2
-        return Sites(tau, self.ep.sites.nu / scale + tau * mean)
+        tau = self.ep.onward.tau / scale**2
+        return Sites(tau, self.ep.onward.nu / scale + tau * mean)
 
 
 def condition(
@@ -197,9 +198,9 @@ def condition(
     """Posterior and evidence by EP. `start` are sites in the units of the measurements."""
     scale, mean = _scales(hypers)
     seen = data.measured
-    noise2 = np.stack([relative_noise_std(h, seen.shape[1]) for h in hypers]) ** 2
-    y = np.where(seen, (data.filled - mean) / scale, 0.0)
-    p = np.where(seen, 1.0 / noise2, 0.0)
+    noise2 = np.array(np.broadcast_arrays(*(np.atleast_1d(relative_noise_std(h)) for h in hypers))) ** 2
+    y = (data.filled - mean) / scale * seen
+    p = seen / noise2
     levels = np.array([[h.threshold] for h in hypers])
     scatter = np.array([[h.crash_noise_std] for h in hypers]) / scale
     if data.lower is not None:
@@ -211,7 +212,14 @@ def condition(
     if start is not None:
         start = Sites(start.tau * scale**2, (start.nu - start.tau * mean) * scale)
     result = ep.propagate(
-        tuple(K for K, _ in grams), p, p * y, steps, start=start, tolerance=tolerance, max_sweeps=max_sweeps
+        tuple(K for K, _ in grams),
+        p,
+        y,
+        steps,
+        start=start,
+        first=data.first,
+        tolerance=tolerance,
+        max_sweeps=max_sweeps,
     )
     log_evidence = _log_evidence(result, seen, y, noise2) - float(seen.sum(axis=1) @ np.log(scale[:, 0]))
     return Posterior(data, hypers, kernel, grams, result, log_evidence)
@@ -221,11 +229,11 @@ def _log_evidence(result: ep.EPResult, seen: NDArray[np.bool_], y: Array, noise2
     """log Z_EP: Gaussian integral, observations and sites' normalisers, each in closed form."""
     (tau, nu), (mu_cav, v_cav) = result.sites, result.cavities
     gaussian = sum(post.log_integral for post in result.posteriors)
-    observed = np.where(seen, -LOG_SQRT_2PI - 0.5 * np.log(noise2) + _site_exponent(tau, nu, y, noise2), 0.0)
-    unseen = ~seen & (tau > 0.0)
-    labels = np.divide(0.5 * nu**2, tau, out=np.zeros_like(tau), where=unseen)
+    observed = (_site_exponent(tau, nu, y, noise2) - LOG_SQRT_2PI - 0.5 * np.log(noise2)) * seen
+    labelled = ~seen & (tau > 0.0)
+    labels = 0.5 * nu**2 / np.where(labelled, tau, np.inf)
     normalisers = 0.5 * np.log1p(tau * v_cav) - _site_exponent(tau, nu, mu_cav, v_cav)
-    return float(gaussian + np.sum(observed + labels + normalisers) + np.sum(result.tilted.log_mass))
+    return float(gaussian + (observed + labels + normalisers).sum() + result.tilted.log_mass.sum())
 
 
 def _site_exponent(tau: Array, nu: Array, m: Array, v: Array) -> Array:
@@ -234,11 +242,10 @@ def _site_exponent(tau: Array, nu: Array, m: Array, v: Array) -> Array:
 
 
 def _scales(hypers: tuple[Hyperparameters, ...]) -> tuple[Array, Array]:
-    scale = np.sqrt(np.array([h.outputscale for h in hypers]))[:, None]
-    return scale, np.array([h.mean for h in hypers])[:, None]
+    scale = np.sqrt(np.array([[h.outputscale] for h in hypers]))
+    return scale, np.array([[h.mean] for h in hypers])
 
 
-def relative_noise_std(h: Hyperparameters, n: int) -> Array:
-    """Noise of every trial in units of sqrt(outputscale)."""
-    relative: Array = np.broadcast_to(h.noise_std, n) / np.sqrt(h.outputscale)
-    return np.maximum(relative, _LEAST_NOISE)
+def relative_noise_std(h: Hyperparameters) -> Array:
+    """Noise in units of sqrt(outputscale): of all trials, or of every one."""
+    return np.asarray(np.maximum(h.noise_std / math.sqrt(h.outputscale), _LEAST_NOISE))

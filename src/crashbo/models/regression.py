@@ -57,8 +57,8 @@ class GP:
         start: "GP | None" = None,
     ) -> "GP":
         """The posterior at the most probable hyperparameters; arguments as in `GPCR.fit`."""
-        checks.start(start, cls)
         data = measured_data(X, y)
+        checks.start(start, cls, data.X)
         D = data.X.shape[1]
         noise = checks.noise_of(noise_std, data)
         part = make_part(data.Y[0], data.sign[0], resolve(prior, D), dimension=D, labelled=False, noise_std=noise)

@@ -17,6 +17,7 @@ not blamed then has the mass 1 - A Phi(z), where A is the probability that all `
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -54,26 +55,43 @@ class Steps:
     def tilted(self, mu: Array, v: Array) -> Tilted:
         """Moments of N(mu, v) times the likelihood, for every trial and latent function."""
         result = self._separate(mu, v)
-        if self.joint.any():
+        if self.any_joint:
             coupled = self._coupled(mu[:, self.joint], v[:, self.joint])
             for into, values in zip(result, coupled, strict=True):
                 into[..., self.joint] = values
         return result
 
     def _separate(self, mu: Array, v: Array) -> Tilted:
-        c, s2 = self.thresholds, self.crash_noise_std**2
+        s = self.crash_noise_std
+        s2 = s**2
         total = v + s2
         std = np.sqrt(total)
-        cut = tail(np.where(self.sign == 0.0, _CERTAIN, self.sign * (c - mu) / std))
+        z = self.sign * (self.thresholds - mu) / std
+        cut = tail(np.where(self.silent, _CERTAIN, z) if self.any_silent else z)
         hazard = cut.hazard / std
-        z = cut.shift - cut.hazard
+        in_threshold = self.sign * hazard
         return Tilted(
-            log_mass=cut.log_mass.sum(axis=0),
-            slope=-self.sign * hazard,
+            log_mass=cut.log_mass[0] if len(mu) == 1 else cut.log_mass.sum(axis=0),
+            slope=-in_threshold,
             ratio=(s2 + v * cut.ratio) / total,
-            in_threshold=self.sign * hazard,
-            in_crash_noise=-hazard * z * self.crash_noise_std / std,
+            in_threshold=in_threshold,
+            in_crash_noise=-hazard * z * s / std,
         )
+
+    @cached_property
+    def silent(self) -> NDArray[np.bool_]:
+        """Where nothing is said."""
+        return np.asarray(self.sign == 0.0)
+
+    @cached_property
+    def any_silent(self) -> bool:
+        """Whether there is such a trial."""
+        return bool(self.silent.any())
+
+    @cached_property
+    def any_joint(self) -> bool:
+        """Whether there is a crash that was not blamed."""
+        return bool(self.joint.any())
 
     def _coupled(self, mu: Array, v: Array) -> Tilted:
         """At least one latent function lies above its threshold; arrays over the joint trials only."""

@@ -15,6 +15,7 @@ that take a millisecond, and importing it takes longer than importing everything
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,6 +48,7 @@ def minimise(
     enough: float,
     reach: float,
     metric: Callable[[], Array] | None = None,
+    renewed: float = np.inf,
 ) -> Descent:
     """Descend from every start until two steps in a row gain less than `enough`, or one that foresaw as little.
 
@@ -60,10 +62,12 @@ def minimise(
         enough: the gain below which going on does not pay.
         reach: no step moves a coordinate by more; the first does by as much, if nothing is known of the curvature.
         metric: a first H, asked for once the starts have been evaluated.
+        renewed: a step that gained more came from so far that the model is asked for anew, by `metric`.
     """
     x = np.array(starts)
     m, D = x.shape
-    f, g = objective(x, np.arange(m))
+    everyone = np.arange(m)
+    f, g = objective(x, everyone)
     used = 1
     H = np.tile(np.eye(D), (m, 1, 1)) if metric is None else metric()
     fresh = np.full(m, metric is None)  # nothing is known of the curvature yet
@@ -74,35 +78,48 @@ def minimise(
     turned = alive.copy()  # starts that need a new direction
     while True:
         if turned.any():
-            i = np.flatnonzero(turned)
+            i = _which(turned)
             d[i], slope = _direction(x[i], g[i], H[i], low, high)
-            most = reach / np.maximum(np.max(np.abs(d[i]), axis=1), 1e-300)
+            most = reach / np.maximum(np.abs(d[i]).max(axis=1), 1e-300)
             t[i] = np.where(fresh[i], most, np.minimum(most, 1.0))
-            alive[i[(slope >= 0.0) | ((-0.5 * slope < enough) & (idle[i] > 0))]] = False
+            alive[i] = (slope < 0.0) & ((-0.5 * slope >= enough) | (idle[i] == 0))
             turned[:] = False
         if used >= evaluations or not alive.any():
             return Descent(x, f, used)
-        i = np.flatnonzero(alive)
+        i = _which(alive)
         x_new = np.minimum(np.maximum(x[i] + t[i, None] * d[i], low), high)
-        f_new, g_new = objective(x_new, i)
+        f_new, g_new = objective(x_new, everyone[i])
         used += 1
         s = x_new - x[i]
-        slope = np.sum(g[i] * s, axis=1)
-        usable = np.isfinite(f_new) & np.all(np.isfinite(g_new), axis=1)
+        slope = _dots(g[i], s)
+        usable = np.isfinite(f_new) & np.isfinite(g_new).all(axis=1)
         better = usable & (f_new <= f[i] + _ARMIJO * slope)
-        back = i[~better]
-        if len(back):
+        if not better.all():
+            back = everyone[i][~better]
             t[back] *= _shrinkage(np.where(usable, f_new, np.inf)[~better] - f[back], slope[~better])
             alive[back[t[back] < _SHORTEST]] = False
-        on = i[better]
-        if len(on):
-            y = g_new[better] - g[on]
-            H[on] = _updated(H[on], s[better], y, fresh[on])
+        if better.any():
+            on, new = everyone[i][better], _which(better)
+            H[on] = _updated(H[on], s[new], g_new[new] - g[on], fresh[on])
             fresh[on] = False
-            idle[on] = np.where(f[on] - f_new[better] < enough, idle[on] + 1, 0)
-            x[on], f[on], g[on] = x_new[better], f_new[better], g_new[better]
-            alive[on[idle[on] >= 2]] = False
-            turned[on] = alive[on]
+            gain = f[on] - f_new[new]
+            if metric is not None and (gain > renewed).any():
+                far = on[gain > renewed]
+                H[far] = metric()[far]
+            idle[on] = np.where(gain < enough, idle[on] + 1, 0)
+            x[on], f[on], g[on] = x_new[new], f_new[new], g_new[new]
+            alive[on] = turned[on] = idle[on] < 2
+
+
+def _which(mask: NDArray[np.bool_]) -> Any:
+    """What picks the true rows: without copying them, where it can be all."""
+    return slice(None) if mask.all() else np.flatnonzero(mask)
+
+
+def _dots(a: Array, b: Array) -> Array:
+    """Row by row."""
+    dots: Array = np.einsum("ij,ij->i", a, b)
+    return dots
 
 
 def _direction(x: Array, g: Array, H: Array, low: Array, high: Array) -> tuple[Array, Array]:
@@ -112,17 +129,17 @@ def _direction(x: Array, g: Array, H: Array, low: Array, high: Array) -> tuple[A
     d = -np.matmul(H, g[:, :, None])[:, :, 0]
     # A model that mixes coordinates may push others out of the box again: those stay as well.
     d[held | ((x <= low) & (d < 0.0)) | ((x >= high) & (d > 0.0))] = 0.0
-    slope = np.sum(g * d, axis=1)
-    lost = ~(slope < 0.0) | ~np.all(np.isfinite(d), axis=1)  # the model itself may overflow
+    slope = _dots(g, d)
+    lost = ~(slope < 0.0) | ~np.isfinite(d).all(axis=1)  # the model itself may overflow
     if lost.any():
         d[lost] = -g[lost]
-        slope[lost] = -np.sum(g[lost] ** 2, axis=1)
+        slope[lost] = -_dots(g[lost], g[lost])
     return d, slope
 
 
 def _updated(H: Array, s: Array, y: Array, fresh: NDArray[np.bool_]) -> Array:
     """BFGS: the models after steps s that changed the gradients by y."""
-    sy, yy, ss = np.sum(s * y, axis=1), np.sum(y * y, axis=1), np.sum(s * s, axis=1)
+    sy, yy, ss = _dots(s, y), _dots(y, y), _dots(s, s)
     curved = sy > _CURVED * np.sqrt(ss * yy)
     rho = np.where(curved, 1.0 / np.where(curved, sy, 1.0), 0.0)
     # Before its first update a model has the scale that this step shows; without curvature it is stretched.
@@ -131,7 +148,7 @@ def _updated(H: Array, s: Array, y: Array, fresh: NDArray[np.bool_]) -> Array:
     Hy = np.matmul(H, y[:, :, None])[:, :, 0]
     u = rho[:, None] * s
     across = Hy[:, :, None] * u[:, None, :]
-    grown = (1.0 + rho * np.sum(y * Hy, axis=1))[:, None, None] * (s[:, :, None] * u[:, None, :])
+    grown = (1.0 + rho * _dots(y, Hy))[:, None, None] * (s[:, :, None] * u[:, None, :])
     return np.asarray(H - across - across.swapaxes(1, 2) + grown)
 
 

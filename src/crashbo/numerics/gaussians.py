@@ -28,8 +28,8 @@ _SQRT_HALF = np.sqrt(0.5)
 _NO_CUT = 1e3  # a cut beyond this, infinity too, changes nothing
 
 # Past this t the continued fraction is used; with so many terms it is exact to rounding there.
-_FAR = 4.0
-_TERMS = 32
+_FAR = 6.0
+_TERMS = 22
 
 
 class Tail(NamedTuple):
@@ -52,7 +52,7 @@ class TruncatedMoments(NamedTuple):
 def tail(z: ArrayLike) -> Tail:
     """Mass, hazard and variance of a unit Gaussian cut at z, with full precision in both tails."""
     z = np.asarray(z, dtype=float)
-    h = _SQRT_2_OVER_PI / erfcx(-_SQRT_HALF * z)  # erfcx is inf for z > 37, where h is 0
+    h = _SQRT_2_OVER_PI / erfcx(-_SQRT_HALF * np.maximum(z, -_NO_CUT))  # erfcx is inf for z > 37, where h is 0
     shift = h + z
     r = 1.0 - h * np.minimum(shift, _NO_CUT)
     far = z < -_FAR
@@ -96,20 +96,23 @@ def log_unit_improvement(z: ArrayLike) -> tuple[Array, Array]:
     """log(phi(z) + z Phi(z)) and its derivative in z: log EI of a unit Gaussian."""
     z = np.asarray(z, dtype=float)
     cut = tail(np.minimum(z, 0.0))
-    log_phi = -0.5 * z**2 - LOG_SQRT_2PI
-    near = np.exp(log_phi) + z * ndtr(z)
-    below = z < 0.0
-    safe = np.where(below, 1.0, near)
-    value = np.where(below, log_phi + np.log(cut.shift) - np.log(cut.hazard), np.log(safe))
-    slope = np.where(below, 1.0 / cut.shift, ndtr(z) / safe)
+    positive = np.maximum(z, 0.0)
+    with np.errstate(over="ignore", divide="ignore"):  # infinite only where the value or its slope is
+        log_phi = -0.5 * z**2 - LOG_SQRT_2PI
+        near = np.exp(log_phi) + positive * ndtr(z)
+        below = z < 0.0
+        safe = np.where(below, 1.0, near)
+        value = np.where(below, log_phi + np.log(cut.shift) - np.log(cut.hazard), np.log(safe))
+        slope = np.where(below, 1.0 / cut.shift, ndtr(z) / safe)
     return value, slope
 
 
 def _laplace(t: Array) -> tuple[Array, Array]:
     """The pair (e, delta) of the notation block, by the continued fraction."""
-    a = t
+    a = np.array(t)
     for k in range(_TERMS, 2, -1):
-        a = t + k / a
+        np.divide(k, a, out=a)
+        a += t
     e = 2.0 / a
     return e, 1.0 / (t + e)
 

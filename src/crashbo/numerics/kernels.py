@@ -48,30 +48,38 @@ def trace_gradient(P: Array, X: Array, lengthscales: Array) -> Array:
 
     Only the lower triangle of P is looked at.
     """
-    U = (X - X.mean(axis=0)) / lengthscales
-    PU = symmetric_product(P, np.column_stack([U, np.ones(len(U))]))
-    spread: Array = np.sum(U**2 * PU[:, -1:] - U * PU[:, :-1], axis=0)
-    return -2.0 * spread
+    U = np.ones((len(X), X.shape[1] + 1), order="F")
+    np.divide(X - X.mean(axis=0), lengthscales, out=U[:, :-1])
+    PU = symmetric_product(P, U)
+    spread: Array = np.einsum("ij,ij,i->j", U, U, PU[:, -1]) - np.einsum("ij,ij->j", U, PU)
+    return -2.0 * spread[:-1]
 
 
 def squared_distances(U: Array, V: Array) -> Array:
     """Squared distances between the rows of U and V, exact for rows that (nearly) repeat."""
+    same = U is V
     center = U.mean(axis=0) if len(U) else 0.0
-    U, V = (U - center,) * 2 if U is V else (U - center, V - center)
-    uu = np.sum(U * U, axis=1)
-    vv = uu if U is V else np.sum(V * V, axis=1)
+    U = U - center
+    V = U if same else V - center
+    uu = _row_squares(U)
+    vv = uu if same else _row_squares(V)
     r2 = product(U, V.T)
     r2 *= -2.0
     r2 += uu[:, None]
     r2 += vv
     near = r2 <= _NEAR * max(uu.max(initial=0.0), vv.max(initial=0.0))
-    if U is V:
-        np.fill_diagonal(r2, 0.0)
-        np.fill_diagonal(near, False)
+    if same:
+        np.einsum("ii->i", r2)[:] = 0.0
+        np.einsum("ii->i", near)[:] = False
     if near.any():
         i, j = np.nonzero(near)
-        r2[i, j] = np.sum((U[i] - V[j]) ** 2, axis=1)
+        r2[i, j] = _row_squares(U[i] - V[j])
     return r2
+
+
+def _row_squares(U: Array) -> Array:
+    squares: Array = np.einsum("ij,ij->i", U, U)
+    return squares
 
 
 def stacked_squared_distances(X: Array, Z: Array, lengthscales: Array) -> Array:
@@ -92,12 +100,16 @@ def stacked_squared_distances(X: Array, Z: Array, lengthscales: Array) -> Array:
 
 
 def _matern52(r2: Array) -> tuple[Array, Array]:
-    a = np.sqrt(5.0 * r2)
+    r2 = 5.0 * r2
+    a = np.sqrt(r2)
     decay = np.exp(-a)
-    slope = (1.0 + a) * decay
-    k = slope + (5.0 / 3.0) * r2 * decay
-    slope *= -5.0 / 6.0
-    return k, slope
+    a += 1.0
+    a *= decay
+    r2 *= decay
+    r2 *= 1.0 / 3.0
+    r2 += a
+    a *= -5.0 / 6.0
+    return r2, a
 
 
 def _squared_exponential(r2: Array) -> tuple[Array, Array]:

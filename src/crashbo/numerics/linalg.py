@@ -21,10 +21,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg.blas import dgemm, dgemv, dsymm, dtrmm, dtrmv
+from scipy.linalg.blas import dgemm, dgemv, dger, dsymm, dtrmm, dtrmv
 from scipy.linalg.lapack import dlauum, dpotrf, dtrtri
 
 Array = NDArray[np.float64]
+Indices = NDArray[np.intp]
 
 _EPS = float(np.finfo(float).eps)
 # A site with S k(x, x) above this has its moments from B^-1, which loses no digits however small they are.
@@ -47,16 +48,18 @@ class SitePosterior:
     var: Array
     log_integral: float
 
-    def W_lower(self) -> Array:
-        """(K + S^-1)^-1, of which only the lower triangle is to be looked at."""
+    def W_less_bb(self) -> Array:
+        """W - b b', of which only the lower triangle is to be looked at."""
         W, _ = dlauum(self.L_inv, lower=1)  # B^-1
         W *= self.root
         W *= self.root[:, None]
-        return np.asarray(W if self.R is None else W - product(self.R.T, self.R))
+        if self.R is not None:
+            W -= product(self.R.T, self.R)
+        return np.asarray(dger(-1.0, self.b, self.b, a=W, overwrite_a=1))
 
     def trace_WK(self, K: Array) -> float:
         """tr(W K): that of B^-1 (B - I), less what negative precisions take away."""
-        trace = len(K) - float(np.sum(_column_squares(self.L_inv)))
+        trace = len(K) - float(np.vdot(self.L_inv.T, self.L_inv.T))  # transposed it needs no copy
         return trace if self.R is None else trace - float(np.vdot(self.R, product(self.R, K)))
 
     def variance(self, k: Array, k_self: float = 1.0) -> Array:
@@ -78,35 +81,80 @@ class SitePosterior:
         return _scaled_product(self.L_inv, self.root, k)
 
 
-def condition(K: Array, S: Array, N: Array) -> SitePosterior:
+def condition(K: Array, S: Array, N: Array, first: Indices | None = None) -> SitePosterior:
     """Posterior of N(0, K) under sites (S, N).
+
+    Args:
+        K: prior covariance, (n, n).
+        S: precisions, (n,).
+        N: shifts, (n,).
+        first: where rows of K repeat, the first row that each is equal to, (n,). The sites of equal rows are then taken
+            as one: apart, precise ones would leave B no digits.
 
     Raises:
         NotPositiveDefinite: negative precisions are too strong for the prior. Damp the sites.
     """
+    if first is not None:
+        post = condition(K, _sums(S, first), _sums(N, first))
+        log_integral = post.log_integral + _apart(S, N, first)
+        return replace(post, mean=post.mean[first], var=post.var[first], log_integral=log_integral)
     root = np.sqrt(np.maximum(S, 0.0))
-    B = root[:, None] * K
-    B *= root
-    np.einsum("ii->i", B)[:] += 1.0  # a view of the diagonal
-    L = cholesky(B)
-    half_log_det = float(np.sum(np.log(L.diagonal())))
+    L = cholesky(plus_identity(K, root))
+    half_log_det = float(np.log(L.diagonal()).sum())
     L_inv = triangular_inverse(L)
-    w = np.divide(N, root, out=np.zeros_like(N), where=root > 0.0)  # S^-1/2 N
+    prior = K.diagonal()
+    informed = S * prior > _INFORMED
+    all_informed = informed.all()
+    # S^-1/2 N; the quick way is the common one
+    w = N / root if all_informed else np.divide(N, root, out=np.zeros_like(N), where=root > 0.0)
     a = dtrmv(L_inv, w, lower=1)
     b = root * dtrmv(L_inv, a, lower=1, trans=1)
-    informed = S * K.diagonal() > _INFORMED
-    mean = np.divide(N - b, S, out=times(K, b), where=informed)
-    var = _site_variances(K, S, root, L_inv, informed)
+    if all_informed:
+        mean, var = (N - b) / S, np.minimum(_kept(L_inv) / S, prior)
+    else:
+        mean = np.divide(N - b, S, out=times(K, b), where=informed)
+        var = _site_variances(K, S, root, L_inv, informed)
     post = SitePosterior(b, root, L_inv, None, mean, var, -half_log_det - 0.5 * float(a @ a))
-    return post if np.all(S >= 0.0) else _add_negative(post, K, S, N)
+    return post if all_informed or S.min() >= 0.0 else _add_negative(post, K, S, N)
+
+
+def _apart(S: Array, N: Array, first: Indices) -> float:
+    """Sum of N^2/(2S) over the positive sites of rows taken as one, less that over all rows, without cancellation."""
+    positive = S > 0.0
+    m = np.divide(N, S, out=np.zeros_like(N), where=positive)
+    S_pos, N_pos, S_all, N_all = (
+        _sums(a, first) for a in (np.where(positive, S, 0.0), np.where(positive, N, 0.0), S, N)
+    )
+    centre = np.divide(N_pos, S_pos, out=np.zeros_like(N), where=S_pos > 0.0)
+    within = float(np.sum(S[positive] * (m - centre[first])[positive] ** 2))
+    if positive.all():
+        return -0.5 * within
+    together = np.divide(N_all**2, S_all, out=np.zeros_like(N), where=S_all > 0.0)
+    return 0.5 * float(np.sum(together - centre * N_pos)) - 0.5 * within
+
+
+def _sums(a: Array, first: Indices) -> Array:
+    """Sums over equal rows, each at the first of them; zeros at the others."""
+    return np.asarray(np.bincount(first, a, len(a)), dtype=float)
+
+
+def plus_identity(K: Array, root: Array) -> Array:
+    """B of the notation block."""
+    B = K * root
+    B *= root[:, None]
+    np.einsum("ii->i", B)[:] += 1.0  # a view of the diagonal
+    return np.asarray(B)
+
+
+def _kept(L_inv: Array) -> Array:
+    """Diagonal of I - B^-1: S times the posterior variance."""
+    return np.asarray(np.maximum(1.0 - _column_squares(L_inv), _EPS))
 
 
 def _site_variances(K: Array, S: Array, root: Array, L_inv: Array, informed: NDArray[np.bool_]) -> Array:
     """Diagonal of K - K W K, from B^-1 where the site is informed and from K itself elsewhere."""
     prior = K.diagonal()
-    if informed.all():
-        return np.minimum(np.maximum(1.0 - _column_squares(L_inv), _EPS) / S, prior)
-    var = np.divide(np.maximum(1.0 - _column_squares(L_inv), _EPS), S, out=np.array(prior), where=informed)
+    var = np.divide(_kept(L_inv), S, out=np.array(prior), where=informed)
     var[~informed] -= _column_squares(_scaled_product(L_inv, root, K[:, ~informed]))
     return np.minimum(np.maximum(var, np.where(informed, 0.0, _EPS * prior)), prior)
 

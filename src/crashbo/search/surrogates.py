@@ -28,7 +28,7 @@ PosteriorOver = Literal[
     "map", "marginal"
 ]  # of hyperparameters: the most probable ones, or an average over plausible ones
 
-_REFIT_EACH = 50  # trials up to which hyperparameters are learnt anew at every trial
+_REFIT_EACH = 100  # trials up to which hyperparameters are learnt anew at every trial
 _REFIT_GROWTH = 1.05  # past that, whenever the trials have grown by this factor
 _UNSURE = 200  # trials past which the hyperparameters are taken for known
 _EP_TOLERANCE = 1e-4
@@ -176,7 +176,7 @@ def fit_surrogates(
     crash_prior: Hyperprior,
     posterior: PosteriorOver = "marginal",
 ) -> Surrogates:
-    """Fit both models, warm where memory allows; past fifty trials not anew for every single one."""
+    """Fit both models, warm where memory allows; past a hundred trials not anew for every single one."""
     n = len(seen.numbers)
     learn = memory is None or n <= _REFIT_EACH or n >= _REFIT_GROWTH * memory.fitted_at
     crash_data = hybrid_data(seen.X, seen.Y, seen.crashed, seen.blame, seen.censored, whole=True)
