@@ -163,6 +163,18 @@ def test_forms_of_other_sites_are_turned_away(client):
     assert client.post("/api/ask", json={}, headers={"origin": HOME}).status_code == 200
 
 
+def test_what_is_called_by_a_wrong_method_is_405_and_an_undo_needs_no_body(client, bench):
+    for method, path in (("PUT", "/api/best"), ("POST", "/api/best"), ("DELETE", "/api/trials/0"), ("GET", "/api/ask")):
+        refused = client.request(method, path)
+        assert (refused.status_code, refused.json()) == (405, {"error": "Method Not Allowed"})
+    assert client.post("/api/ask").json() == {"error": "body must be given."}
+    client.post("/api/ask", json={})
+    client.post("/api/trials/0/void", json={})
+    assert client.post("/api/trials/0/undo").json()["state"] == "pending"
+    elsewhere = client.post("/api/trials/0/undo", headers={"origin": "http://elsewhere.example"})
+    assert elsewhere.status_code == 403
+
+
 def test_a_wrong_token_gets_401_and_learns_nothing(locked, bench):
     paths = ["/api/state", "/api/trials", "/api/trials/0", "/api/trials.csv", "/api/insight", "/api/nothing"]
     answers = set()

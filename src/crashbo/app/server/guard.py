@@ -59,7 +59,8 @@ class Guard:
             length = headers.get("content-length", "0")
             if not length.isascii() or not length.isdecimal() or int(length[:20]) > LARGEST_BODY:
                 return 413, f"body must have at most {LARGEST_BODY} bytes. Send less."
-            if headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
+            has_body = length.strip("0") or "transfer-encoding" in headers
+            if has_body and headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
                 return 415, "body must be JSON. Send it with: Content-Type: application/json"
         return None
 
