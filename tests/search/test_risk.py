@@ -1,5 +1,7 @@
 """The appetite for risk: what may be asked for, and what floor under P(safe) it gives."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -50,6 +52,36 @@ def test_the_paper_has_no_floor_and_min_safe_the_one_that_was_given(at):
 def test_the_default_pays_less_for_crashes_when_nothing_is_left_to_gain():
     rich, poor = situation(), situation(gain=1e-9, gain_anywhere=1e-9)
     assert Adaptive().floor(poor) > Adaptive().floor(rich)
+
+
+def leaping(promises, *, last=None):
+    """Twenty safe trials, a leap in vain `last` trials ago; promises of points by their P(safe)."""
+    at = situation(gain=1e-9)
+    predicted, cost, n = at.predicted.copy(), at.cost.copy(), len(at.cost)
+    if last is not None:
+        predicted[n - last], cost[n - last] = 0.5, np.nan
+    p = np.array([0.999, *promises])
+    return replace(
+        at,
+        log_gamma=np.log(p),
+        log_value=np.log([1e-9, *promises.values()]),
+        predicted=predicted,
+        cost=cost,
+        crashed=np.isnan(cost),
+    )
+
+
+def test_the_least_daring_leap_that_is_worth_it_is_taken():
+    assert Adaptive().floor(leaping({0.8: 1.0, 0.3: 9.0})) == 0.75
+    assert Adaptive().floor(leaping({0.8: 1e-9, 0.3: 9.0})) == 0.25
+    assert Adaptive().floor(leaping({0.8: 1e-9, 0.05: 9.0})) >= 0.9
+
+
+def test_a_daring_leap_waits_longer_than_a_small_one():
+    small, daring = {0.8: 1.0}, {0.15: 1.0}
+    assert Adaptive().floor(leaping(small, last=1)) == 0.75
+    assert Adaptive().floor(leaping(daring, last=1)) >= 0.9
+    assert Adaptive().floor(leaping(daring, last=3)) == 0.1
 
 
 def test_a_budget_asks_for_no_less_safety_the_less_is_left_of_it():

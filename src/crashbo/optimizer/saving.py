@@ -89,7 +89,8 @@ def risk_out(risk: Risk) -> dict[str, Any]:
 
 def risk_in(saved: dict[str, Any]) -> Risk:
     """The risk of plain values."""
-    risk: Risk = _RISKS[saved["kind"]](**{k: v for k, v in saved.items() if k != "kind"})
+    values = {key: tuple(value) if isinstance(value, list) else value for key, value in saved.items() if key != "kind"}
+    risk: Risk = _RISKS[saved["kind"]](**values)
     return risk
 
 
