@@ -10,7 +10,7 @@ A risk turns the situation of a study into a floor under P(safe); within it the 
   the floor rises further;
 - but a study may sit in one of several safe regions, or not know yet how far its own reaches. So where a point
   below the floor promises a multiple of what any point above it does, a leap is allowed, the least daring one that
-  is worth it. The more daring it is, and the more of them crashed, the longer is the wait since the last;
+  is worth it. Every leap that crashes lengthens the wait for the next;
 - and where nothing at all is left to gain, the strategy doubts its model of the cost and looks elsewhere,
   above the floor.
 """
@@ -94,7 +94,7 @@ class Adaptive:
     leaps: tuple[float, ...] = (0.75, 0.5, 0.25, 0.1)  # floors of leaps, the least daring first
     worth: float = 2.0  # times the gain above the floor that a leap must promise
     distrust: float = 1.0  # of P(safe), for every crash more than it predicted lately
-    patience: float = 2.0  # trials between leaps that are all but sure to crash
+    patience: float = 2.0  # trials between leaps
     backoff: float = 1.3  # by which every leap that crashes lengthens the wait
 
     strict: bool = False  # hold the floor also where nothing reaches it
@@ -108,7 +108,7 @@ class Adaptive:
         price = max(situation.log_noise + _LOG_WORTHWHILE, situation.log_gain(self.usual) + float(np.log(self.worth)))
         # The least daring leap that is worth it.
         leap = next((level for level in self.leaps if situation.log_gain(level) > price), None)
-        if leap is not None and self._rested(situation, leap):
+        if leap is not None and self._rested(situation):
             return leap
         # Where nothing reaches the floor the safest point is one that is known already, and nothing is learnt there.
         safest = float(np.exp(situation.log_gamma.max()))
@@ -122,8 +122,8 @@ class Adaptive:
         odds = floor / (1.0 - floor) * np.exp(np.clip(self.distrust * surprise, 0.0, _MOST_DISTRUST))
         return float(odds / (1.0 + odds))
 
-    def _rested(self, situation: Situation, leap: float) -> bool:
-        """Whether the last leap is long enough ago, given how daring this is and how many crashed since one paid."""
+    def _rested(self, situation: Situation) -> bool:
+        """Whether the last leap is long enough ago, given how many crashed since one paid."""
         noise = float(np.exp(situation.log_noise))
         best, in_vain, last = np.inf, 0, -np.inf
         for i, (p, cost) in enumerate(zip(situation.predicted, situation.cost, strict=True)):
@@ -131,8 +131,7 @@ class Adaptive:
                 last = i
                 in_vain = in_vain + 1 if np.isnan(cost) else 0 if cost < best - 2.0 * noise else in_vain
             best = float(np.fmin(best, cost))
-        wait = self.patience * (1.0 - leap) * self.backoff ** min(in_vain, 10)
-        return bool(len(situation.cost) - last >= wait)
+        return bool(len(situation.cost) - last >= self.patience * self.backoff ** min(in_vain, 10))
 
 
 @dataclass(frozen=True)
