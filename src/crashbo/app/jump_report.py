@@ -36,7 +36,7 @@ class Picture:
 
 def page(story: Story, films: list[Picture], figures: list[Picture], rendered: bool) -> str:
     """The page, which needs no other file."""
-    kind = "rendered by MuJoCo" if rendered else "stick figures: no graphics library was found"
+    kind = "rendered by MuJoCo" if rendered else "stick figures, without a graphics library"
     parts = [
         f"<h1>Solo8 learns to jump</h1><p>{len(story.trials)} trials of crashbo {__version__} on the simulated robot, "
         f"seed {story.seed}, {story.seconds:.0f} s. Nobody told it the current at which the boards trip.</p>",
