@@ -4,6 +4,7 @@ import base64
 import re
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,7 +14,8 @@ pytest.importorskip("matplotlib")
 
 from PIL import Image
 
-from crashbo.app import animation, demo, jump_plots, keepsakes, slices
+import crashbo
+from crashbo.app import animation, demo, jump_plots, keepsakes, plots, slices
 from crashbo.app.cli import main
 from crashbo.app.demo import Learnt, Repeats, Story
 from crashbo.optimizer.records import Trial
@@ -33,6 +35,7 @@ def told(number, values, cost=None, current=None, reason=""):
 @pytest.fixture(scope="module")
 def story():
     """A study made up by hand: five jumps, a trip and a fall."""
+    problem = crashbo.problems.get("solo8-jump")
     trials = (
         told(0, (0.0, 0.0, 1.0, 1.0), -0.28, 51.0),
         told(1, (0.95, 0.95, 0.3, 0.3), reason="boards tripped at 0.49 s"),
@@ -42,9 +45,16 @@ def story():
         told(5, (0.2, 0.8, 0.5, 0.5), -0.58, 98.0),
         told(6, (0.8, 0.2, 0.5, 0.5), -0.61, 84.0),
     )
+    optimizer = crashbo.Optimizer(problem.space, problem.constraints, noise={"cost": 0.002, "current": 0.6})
+    for t in trials:
+        if t.state == "success":
+            optimizer.tell(t.params, cost=t.cost, measured=t.measured)
+        else:
+            optimizer.tell(t.params, crash=t.reason, blame="fall" if t.reason.startswith("fell") else "current")
     learnt = (Learnt(None, None), *(Learnt(115.0 - k, (105.0, 130.0 - k)) for k in range(6)))
     best = Repeats(4, trials[4].params, (0.731, 0.729), (104.0, 104.5), 0)
-    return Story(0, trials, learnt, (Repeats(4, trials[4].params, (0.73,), (104.0,), 1), best), TRIP, 12.0)
+    repeats = (Repeats(4, trials[4].params, (0.73,), (104.0,), 1), best)
+    return Story(0, optimizer, trials, learnt, repeats, TRIP, 12.0)
 
 
 @pytest.fixture(scope="module")
@@ -104,6 +114,10 @@ class TestSlice:
         assert seen.current[near, near] == pytest.approx(104.0, abs=4.0)
         assert seen.current[-1, -1] > seen.current[near, near]  # a crash pushes it up
 
+    def test_its_trip_level_is_the_one_that_was_told(self, played):
+        story, _ = played
+        assert slices.gather(story).threshold == story.learnt[-1].value
+
     def test_both_panels_show_successes_and_one_the_crashes(self, story):
         figure = jump_plots.draw_slice(slices.gather(story))
         left, right = figure.axes[:2]
@@ -150,8 +164,58 @@ class TestKeepsakes:
         assert "112.34 A" in page
         assert "fitted" in page
 
+    def test_an_earlier_film_is_not_left_beside_a_report_without_it(self, story, tmp_path, monkeypatch):
+        (tmp_path / "crash.gif").write_bytes(b"old")
+        (tmp_path / "mine.txt").write_text("kept")
+        monkeypatch.setattr(keepsakes, "_films", lambda *_: [])
+        monkeypatch.setattr(animation, "save", lambda films: False)
+        monkeypatch.setattr(plots, "save", lambda figure, path: path.write_bytes(b""))
+        trials = tuple(t for t in story.trials if t.state == "success")
+        learnt = story.learnt[: len(trials)]
+        keepsakes.save(replace(story, trials=trials, learnt=learnt), tmp_path)
+        assert not (tmp_path / "crash.gif").exists()
+        assert (tmp_path / "mine.txt").read_text() == "kept"
+
+    def test_on_a_phone_nothing_but_the_table_scrolls_sideways(self, folder):
+        page = (folder / "report.html").read_text()
+        assert re.search(r"<div class='scroll'><table>.*</table></div>", page)
+        assert ".scroll { overflow-x: auto; }" in page
+
 
 class TestCommand:
+    def test_one_is_one(self, story):
+        one = replace(story, trials=story.trials[:2], learnt=story.learnt[:2])
+        assert "1 jump, 1 crash\n" in demo.summary(one)
+        assert "5 jumps, 2 crashes\n" in demo.summary(story)
+
+    @pytest.mark.parametrize("word", ["-1", "1.5", "some"])
+    def test_a_seed_is_a_whole_number(self, word, capsys):
+        with pytest.raises(SystemExit) as exit_:
+            main(["demo", "--seed", word])
+        assert exit_.value.code == 2
+        said = capsys.readouterr().err
+        assert f"argument --seed: must be a whole number from 0 on; got '{word}'. Write --seed 1" in said
+
+    def test_who_stops_it_hears_what_there_was(self, tmp_path, capsys, monkeypatch):
+        step, steps = demo._step, iter(range(2))
+
+        def stopped(*given):
+            if next(steps, None) is None:
+                raise KeyboardInterrupt
+            return step(*given)
+
+        monkeypatch.setattr(demo, "_step", stopped)
+        (tmp_path / "report.html").write_text("of an earlier study")
+        assert main(["demo", "--output", str(tmp_path)]) == 130
+        last = capsys.readouterr().out.splitlines()[-1]
+        found = re.fullmatch(
+            r"Stopped after 2 trials \((\d jumps?, \d crash(es)?)\): best so far (0\.\d{3}) m \(trial \d\)\. "
+            r"Nothing was saved\.",
+            last,
+        )
+        assert found, last
+        assert (tmp_path / "report.html").read_text() == "of an earlier study"
+
     def test_an_output_that_cannot_be_a_directory_is_refused_before_any_jump(self, tmp_path, capsys):
         occupied = tmp_path / "occupied"
         occupied.write_text("a file")

@@ -338,3 +338,12 @@ def descents(problem, constrained, rng, starts=12):
             options={"maxiter": 60, "ftol": 1e-10},
         )
         yield params_at(np.clip(found.x, 0.0, 1.0))
+
+
+class TestNoise:
+    @pytest.mark.parametrize(("rng", "seed"), [(5, 5), (-1, 0), ("five", 0), (np.random.RandomState(0), 0)])
+    def test_a_seed_in_a_generators_place_is_refused_with_the_remedy(self, rng, seed):
+        problem = problems.get("toy1d")
+        with pytest.raises(ValueError, match=r"^rng must be a numpy Generator, or None for no noise; got ") as caught:
+            problem.evaluate(problem.optimum, rng)
+        assert str(caught.value).endswith(f"Pass np.random.default_rng({seed}).")

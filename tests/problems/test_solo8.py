@@ -1,5 +1,6 @@
 """Solo8's jump: the robot is the published one, physics holds, and the problem is what it says it is."""
 
+import os
 import pickle
 import subprocess
 import sys
@@ -239,8 +240,44 @@ class TestWithoutMujoco:
         subprocess.run([sys.executable, "-c", code], check=True)
 
 
+class TestGraphics:
+    @pytest.mark.parametrize("said", ["osmesa", "nonsense"])
+    def test_a_simulation_needs_none_and_leaves_the_users_choice_alone(self, said):
+        code = (
+            "import os, crashbo\nfrom crashbo.problems.solo8 import problem\n"
+            "print(crashbo.problems.get('solo8-jump').evaluate(problem.START).cost < 0, os.environ['MUJOCO_GL'])"
+        )
+        environment = os.environ | {"MUJOCO_GL": said}
+        done = subprocess.run(
+            [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False
+        )
+        assert done.stdout.split() == ["True", said], done.stderr
+
+    @pytest.mark.parametrize("said", ["disable", "disabled", "off", "0", "False"])
+    def test_who_wants_none_gets_none_at_once(self, said, monkeypatch):
+        monkeypatch.setenv("MUJOCO_GL", said)
+        monkeypatch.setattr(subprocess, "run", lambda *_, **__: pytest.fail("a library was tried"))
+        assert camera.film(np.zeros((1, 15))) is None
+
+    @pytest.mark.parametrize(
+        ("said", "tried"),
+        [
+            ("osmesa", ("osmesa", "egl")),
+            ("egl", ("egl", "osmesa")),
+            ("glfw", ("glfw", "egl", "osmesa")),
+            ("nonsense", ("egl", "osmesa")),
+            ("", ("egl", "osmesa")),
+        ],
+    )
+    def test_the_users_choice_comes_first(self, said, tried, monkeypatch):
+        monkeypatch.setenv("MUJOCO_GL", said)
+        monkeypatch.setattr(camera, "LIBRARIES", ("egl", "osmesa"))
+        assert camera.libraries() == tried
+
+
 class TestCamera:
     def test_without_a_graphics_library_there_are_no_frames_and_no_error(self, monkeypatch):
+        monkeypatch.delenv("MUJOCO_GL", raising=False)
         monkeypatch.setattr(camera, "LIBRARIES", ("nonsense",))
         assert camera.film(np.zeros((1, 15))) is None
 

@@ -4,8 +4,8 @@ Gathers what `jump_plots`, `animation` and `jump_report` show; draws nothing its
 """
 
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -44,6 +44,7 @@ class Story:
     """A whole study: its trials, what was learnt after each, and the repeats of its best settings."""
 
     seed: int
+    optimizer: crashbo.Optimizer = field(repr=False)  # after the last trial
     trials: tuple[Trial, ...]
     learnt: tuple[Learnt, ...]
     repeats: tuple[Repeats, ...]  # best first; the last is the one that held, if any did
@@ -58,27 +59,46 @@ class Story:
     @property
     def crashes(self) -> int:
         """How many trials crashed."""
-        return sum(t.state == "crash" for t in self.trials)
+        return _crashes(self.trials)
+
+
+class Stopped(KeyboardInterrupt):
+    """The user stopped a study; says what there was."""
+
+
+def counted(count: int, one: str, many: str = "") -> str:
+    """A count and what is counted: one trial, two trials."""
+    return f"{count} {one if count == 1 else many or one + 's'}"
 
 
 def play(trials: int, seed: int, say: Callable[[str], None]) -> Story:
-    """Run the study and tell it as it goes."""
+    """Run the study and tell it as it goes.
+
+    Raises:
+        Stopped: by the user, at any moment.
+    """
     since = time.monotonic()
     problem = crashbo.problems.get("solo8-jump")
     rng = np.random.default_rng([seed, 1])  # of the robot; the optimiser has its own
-    noise = _measured_noise(problem, rng)
-    say(f"Ten jumps at the start tell the noise: {1000 * noise['cost']:.1f} mm of height, {noise['current']:.1f} A.")
-    optimizer = crashbo.Optimizer(problem.space, problem.constraints, seed=seed, start=[solo8.START], noise=noise)
-    say(_HEAD)
-    learnt: list[Learnt] = []
-    for _ in range(trials):
-        told = _step(optimizer, problem, rng)
-        threshold = optimizer.thresholds["current"]
-        learnt.append(Learnt(threshold.value, threshold.interval))
-        say(_line(told, optimizer.best, learnt[-1]))
-    repeats = _repeat_best(optimizer.trials, problem, rng)
+    told: list[Trial] = []
+    try:
+        noise = _measured_noise(problem, rng)
+        say(
+            f"Ten jumps at the start tell the noise: {1000 * noise['cost']:.1f} mm of height, {noise['current']:.1f} A."
+        )
+        optimizer = crashbo.Optimizer(problem.space, problem.constraints, seed=seed, start=[solo8.START], noise=noise)
+        say(_HEAD)
+        learnt: list[Learnt] = []
+        for _ in range(trials):
+            told.append(_step(optimizer, problem, rng))
+            threshold = optimizer.thresholds["current"]
+            learnt.append(Learnt(threshold.value, threshold.interval))
+            say(_line(told[-1], optimizer.best, learnt[-1]))
+        repeats = _repeat_best(told, problem, rng)
+    except KeyboardInterrupt:
+        raise Stopped(_so_far(told)) from None
     trip = problem.limits[0].threshold
-    story = Story(seed, tuple(optimizer.trials), tuple(learnt), repeats, trip, time.monotonic() - since)
+    story = Story(seed, optimizer, tuple(told), tuple(learnt), repeats, trip, time.monotonic() - since)
     say(summary(story))
     return story
 
@@ -90,7 +110,7 @@ def record(params: dict[str, float], seed: int) -> Flight:
 
 def summary(story: Story) -> str:
     """What came of it, in a few lines."""
-    lines = ["", f"Trials    {len(story.trials) - story.crashes} jumps, {story.crashes} crashes"]
+    lines = ["", f"Trials    {_counts(story.trials)}"]
     for again in story.repeats:
         fate = f"{again.crashes} of {REPEATS} repeats crash" if again.crashes else "all repeats succeed"
         lines.append(f"Trial {again.number:2d}  {_height(again)}: {fate}")
@@ -112,6 +132,22 @@ def _line(told: Trial, best: Trial | None, learnt: Learnt) -> str:
         what = f"CRASH: {told.reason}"
     top = f"{-_cost(best):.3f} m" if best is not None else "   -   "
     return f"{told.number:5d}   {where}   {what:<33s} {top}   {_threshold(learnt)}"
+
+
+def _crashes(trials: Sequence[Trial]) -> int:
+    return sum(t.state == "crash" for t in trials)
+
+
+def _counts(trials: Sequence[Trial]) -> str:
+    crashes = _crashes(trials)
+    return f"{counted(len(trials) - crashes, 'jump')}, {counted(crashes, 'crash', 'crashes')}"
+
+
+def _so_far(trials: Sequence[Trial]) -> str:
+    """What there was when the user stopped it."""
+    best = min((t for t in trials if t.state == "success"), key=_cost, default=None)
+    top = "no jump yet" if best is None else f"best so far {-_cost(best):.3f} m (trial {best.number})"
+    return f"Stopped after {counted(len(trials), 'trial')} ({_counts(trials)}): {top}. Nothing was saved."
 
 
 def _threshold(learnt: Learnt) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from crashbo.app.demo import REPEATS, Story
+from crashbo.app.demo import REPEATS, Story, counted
 from crashbo.optimizer.records import Trial
 from crashbo.version import __version__
 
@@ -22,7 +22,7 @@ h1 { font-size: 1.6rem; margin-bottom: 0; } h2 { font-size: 1.15rem; margin-top:
 .films { display: flex; flex-wrap: wrap; gap: 1rem; } figure { margin: 0; } figcaption { color: #4d4d4d; }
 img { max-width: 100%; height: auto; } table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
 th, td { text-align: right; padding: .15rem .8rem; border-bottom: 1px solid #e6e6e6; }
-td.crash { color: #b34700; text-align: left; } tr.best { background: #fff7d6; }
+.scroll { overflow-x: auto; } td.crash { color: #b34700; text-align: left; } tr.best { background: #fff7d6; }
 """
 
 
@@ -36,10 +36,11 @@ class Picture:
 
 def page(story: Story, films: list[Picture], figures: list[Picture], rendered: bool) -> str:
     """The page, which needs no other file."""
-    kind = "rendered by MuJoCo" if rendered else "stick figures: no graphics library was found"
+    kind = "rendered by MuJoCo" if rendered else "stick figures, without a graphics library"
     parts = [
-        f"<h1>Solo8 learns to jump</h1><p>{len(story.trials)} trials of crashbo {__version__} on the simulated robot, "
-        f"seed {story.seed}, {story.seconds:.0f} s. Nobody told it the current at which the boards trip.</p>",
+        f"<h1>Solo8 learns to jump</h1><p>{counted(len(story.trials), 'trial')} of crashbo {__version__} "
+        f"on the simulated robot, seed {story.seed}, {story.seconds:.0f} s. "
+        "Nobody told it the current at which the boards trip.</p>",
         _figures(story),
         f"<h2>Jumps</h2><p>In slow motion; {kind}.</p><div class='films'>",
         *map(_picture, films),
@@ -52,7 +53,7 @@ def page(story: Story, films: list[Picture], figures: list[Picture], rendered: b
         "Constraints</i>, 2021.</p>",
     ]
     head = f"<meta charset='utf-8'><title>Solo8 learns to jump</title><style>{_STYLE}</style>"
-    head += "<meta name='viewport' content='width=device-width'>"
+    head += "<meta name='viewport' content='width=device-width, initial-scale=1'>"
     return f"<!doctype html><html lang='en'><head>{head}</head><body>{''.join(parts)}</body></html>\n"
 
 
@@ -77,7 +78,8 @@ def _table(story: Story) -> str:
     names = "".join(f"<th>{escape(name)}</th>" for name in story.trials[0].params)
     head = f"<tr><th>trial</th>{names}<th>P(safe)</th><th>height (m)</th><th>current (A)</th></tr>"
     best = story.confirmed.number if story.confirmed is not None else None
-    return f"<table>{head}{''.join(_row(t, t.number == best) for t in story.trials)}</table>"
+    rows = "".join(_row(t, t.number == best) for t in story.trials)
+    return f"<div class='scroll'><table>{head}{rows}</table></div>"
 
 
 def _row(trial: Trial, is_best: bool) -> str:

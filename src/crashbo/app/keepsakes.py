@@ -7,9 +7,13 @@ from crashbo.app.animation import Film
 from crashbo.app.demo import Story
 from crashbo.app.jump_report import Picture
 
+_FILES = ("first.gif", "best.gif", "crash.gif", "course.png", "slice.png", "report.html")
+
 
 def save(story: Story, folder: Path) -> Path:
     """Write everything; gives the page's path."""
+    for name in _FILES:  # of an earlier study, which may have had more to show
+        (folder / name).unlink(missing_ok=True)
     films = _films(story, folder)
     rendered = animation.save(films)
     course, cut = folder / "course.png", folder / "slice.png"

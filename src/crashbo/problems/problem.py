@@ -60,6 +60,15 @@ class Limit:
         return not (value <= self.threshold if self.side == "above" else value >= self.threshold)
 
 
+def _check(rng: np.random.Generator | None) -> None:
+    """Refuse a seed in a generator's place: it would give the same noise every time."""
+    if rng is not None and not isinstance(rng, np.random.Generator):
+        seed = rng if isinstance(rng, int) and not isinstance(rng, bool) and rng >= 0 else 0
+        raise ValueError(
+            f"rng must be a numpy Generator, or None for no noise; got {rng!r}. Pass np.random.default_rng({seed})."
+        )
+
+
 def noisy_readings(problem: "Problem", params: Mapping[str, Any], rng: np.random.Generator | None) -> Run:
     """A machine that repeats itself, read by instruments that do not: noise never decides whether it crashes."""
     cost, measured = problem.simulate(params)
@@ -128,6 +137,7 @@ class Problem:
         Raises:
             Crash: with a reason and nothing else; with the measurements too if the problem is informed.
         """
+        _check(rng)
         run = self.machine(self, Space.of(self.space).check(params), rng)
         if run.crash:
             raise Crash(run.crash, measured=run.measured if self.is_informed else None)

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from crashbo.app import illustration, reproduce
-from crashbo.app.commands.common import Refusal
+from crashbo.app.commands.common import Answer, Refusal
 
 
 def add_to(commands: Any) -> None:
@@ -17,7 +17,9 @@ def add_to(commands: Any) -> None:
         "nobody told. Live in the terminal; films, figures and a page are saved.",
     )
     demo.add_argument("--trials", type=_whole, default=50, metavar="N", help="jumps (default: %(default)s)")
-    demo.add_argument("--seed", type=int, default=0, help="of robot and optimiser (default: %(default)s)")
+    demo.add_argument(
+        "--seed", type=_seed, default=0, metavar="N", help="of robot and optimiser (default: %(default)s)"
+    )
     _add_output(demo, "crashbo-demo")
     demo.set_defaults(run=_demo)
     illustrate = commands.add_parser(
@@ -45,17 +47,30 @@ def _add_output(command: argparse.ArgumentParser, default: str) -> None:
 
 def _whole(word: str) -> int:
     if not word.isdecimal() or int(word) < 1:
-        raise argparse.ArgumentTypeError(f"must be a whole number from 1 on; got {word!r}")
+        raise argparse.ArgumentTypeError(f"must be a whole number from 1 on; got {word!r}. Write 50, for example.")
     return int(word)
 
 
-def _demo(options: argparse.Namespace) -> str:
+def _seed(word: str) -> int:
+    if not word.isdecimal():
+        raise argparse.ArgumentTypeError(
+            f"must be a whole number from 0 on; got {word!r}. Write --seed 1, for example."
+        )
+    return int(word)
+
+
+def _demo(options: argparse.Namespace) -> Answer | str:
     from crashbo.app import demo, keepsakes  # only here: MuJoCo and matplotlib are extras, and slow to import
 
     folder = _folder(options.output)
-    story = demo.play(options.trials, options.seed, _say)
-    _say("Saving films and figures ...")
-    return f"Report    {keepsakes.save(story, folder)}"
+    try:
+        story = demo.play(options.trials, options.seed, _say)
+        _say("Saving films and figures ...")
+        return f"Report    {keepsakes.save(story, folder)}"
+    except demo.Stopped as stopped:
+        return Answer(f"\n{stopped}", None, 130)
+    except KeyboardInterrupt:
+        return Answer(f"\nStopped while saving: there is no report in {folder}.", None, 130)
 
 
 def _illustrate(options: argparse.Namespace) -> str:

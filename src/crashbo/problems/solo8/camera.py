@@ -3,7 +3,9 @@
 Graphics libraries may be missing, and one that is broken can take the process with it; MuJoCo also binds to one for
 good when it is imported. So the rendering is done by a process of its own: this module, run as a program.
 
-    MUJOCO_GL=egl python -m crashbo.problems.solo8.camera POSES.npy FRAMES.npy WIDTH HEIGHT
+    CRASHBO_CAMERA_GL=egl python -m crashbo.problems.solo8.camera POSES.npy FRAMES.npy WIDTH HEIGHT
+
+A library that `MUJOCO_GL` names is tried first; where it says `disable`, none is.
 """
 
 import os
@@ -16,13 +18,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crashbo.problems.solo8 import robot
-from crashbo.problems.solo8.engine import mujoco
+from crashbo.problems.solo8.engine import LIBRARY, mujoco
 
 Array = NDArray[np.float64]
 Frames = NDArray[np.uint8]  # (n, height, width, 3)
 
 LIBRARIES = ("egl", "osmesa") if sys.platform.startswith("linux") else ("",)  # elsewhere the system's own
+_NAMED = ("egl", "osmesa", "glfw", "glx", "cgl", "wgl")  # as MuJoCo knows them
+_OFF = ("disable", "disabled", "off", "false", "0")
 _PATIENCE = 120.0  # s
+
+
+def libraries() -> tuple[str, ...]:
+    """Graphics libraries to be tried, in this order: the user's choice, then the others."""
+    said = os.environ.get("MUJOCO_GL", "").strip().lower()
+    if said in _OFF:
+        return ()
+    first = (said,) if said in _NAMED else ()
+    return first + tuple(library for library in LIBRARIES if library not in first)
 
 
 def film(poses: Array, width: int = 360, height: int = 300) -> Frames | None:
@@ -31,8 +44,8 @@ def film(poses: Array, width: int = 360, height: int = 300) -> Frames | None:
         source, target = Path(folder, "poses.npy"), Path(folder, "frames.npy")
         np.save(source, poses)
         command = [sys.executable, "-m", __name__, str(source), str(target), str(width), str(height)]
-        for library in LIBRARIES:
-            environment = os.environ | ({"MUJOCO_GL": library} if library else {})
+        for library in libraries():
+            environment = os.environ | {LIBRARY: library}
             try:
                 done = subprocess.run(command, env=environment, capture_output=True, timeout=_PATIENCE, check=False)
             except (OSError, subprocess.TimeoutExpired):
