@@ -54,7 +54,7 @@ def test_the_default_pays_less_for_crashes_when_nothing_is_left_to_gain():
     assert Adaptive().floor(poor) > Adaptive().floor(rich)
 
 
-def leaping(promises, *, last=None):
+def leaping(promises, *, last=None, ambiguous=True):
     """Twenty safe trials, a leap in vain `last` trials ago; promises of points by their P(safe)."""
     at = situation(gain=1e-9)
     predicted, cost, n = at.predicted.copy(), at.cost.copy(), len(at.cost)
@@ -68,6 +68,7 @@ def leaping(promises, *, last=None):
         predicted=predicted,
         cost=cost,
         crashed=np.isnan(cost),
+        is_ambiguous=ambiguous,
     )
 
 
@@ -75,11 +76,14 @@ def test_the_least_daring_leap_that_is_worth_it_is_taken():
     assert Adaptive().floor(leaping({0.8: 1.0, 0.3: 9.0})) == 0.75
     assert Adaptive().floor(leaping({0.8: 1e-9, 0.3: 9.0})) == 0.25
     assert Adaptive().floor(leaping({0.8: 1e-9, 0.05: 9.0})) >= 0.9
+    assert Adaptive().floor(leaping({0.8: 1.0, 0.3: 9.0}, ambiguous=False)) == 0.1
 
 
-def test_a_leap_waits_for_a_while_after_one_in_vain():
-    assert Adaptive().floor(leaping({0.8: 1.0}, last=2)) >= 0.9
-    assert Adaptive().floor(leaping({0.8: 1.0}, last=3)) == 0.75
+def test_a_daring_leap_waits_longer_than_a_small_one():
+    small, daring = {0.8: 1.0}, {0.15: 1.0}
+    assert Adaptive().floor(leaping(small, last=1)) == 0.75
+    assert Adaptive().floor(leaping(daring, last=1)) >= 0.9
+    assert Adaptive().floor(leaping(daring, last=3)) == 0.1
 
 
 def test_a_budget_asks_for_no_less_safety_the_less_is_left_of_it():

@@ -8,9 +8,10 @@ A risk turns the situation of a study into a floor under P(safe); within it the 
   mostly imagined;
 - once points that are all but safe promise less than the noise, crashes buy nothing near the best point, and
   the floor rises further;
-- but a study may sit in one of several safe regions, or not know yet how far its own reaches. So where a point
-  below the floor promises a multiple of what any point above it does, a leap is allowed, the least daring one that
-  is worth it. Every leap that crashes lengthens the wait for the next;
+- but a study may sit in one of several safe regions. So where a point below the floor promises a multiple of
+  what any point above it does, a leap is allowed. Every leap that crashes lengthens the wait for the next;
+- where crashes are not blamed on one of several causes, all are suspects and P(safe) is low everywhere beyond what was
+  tried. Then the least daring leap that is worth it tells the most, and the less daring it is the shorter is the wait;
 - and where nothing at all is left to gain, the strategy doubts its model of the cost and looks elsewhere,
   above the floor.
 """
@@ -64,6 +65,7 @@ class Situation:
     cost: Array  # NaN where crashed
     pending: int
     trials_left: int | None
+    is_ambiguous: bool = False  # whether some crash may have been due to either of several causes
 
     def log_gain(self, floor: float) -> float:
         """The most that points with at least this P(safe) promise."""
@@ -91,7 +93,8 @@ class Adaptive:
 
     usual: float = 0.9
     raised: float = 0.97
-    leaps: tuple[float, ...] = (0.75, 0.5, 0.25, 0.1)  # floors of leaps, the least daring first
+    leap: float = 0.1
+    small_leaps: tuple[float, ...] = (0.75, 0.5, 0.25)  # while it is not clear what crashes are due to
     worth: float = 2.0  # times the gain above the floor that a leap must promise
     distrust: float = 1.0  # of P(safe), for every crash more than it predicted lately
     patience: float = 2.0  # trials between leaps
@@ -106,9 +109,9 @@ class Adaptive:
         exhausted = situation.log_gain(ALL_BUT_SAFE) < situation.log_noise
         floor = self._distrusting(self.raised if exhausted else self.usual, situation)
         price = max(situation.log_noise + _LOG_WORTHWHILE, situation.log_gain(self.usual) + float(np.log(self.worth)))
-        # The least daring leap that is worth it.
-        leap = next((level for level in self.leaps if situation.log_gain(level) > price), None)
-        if leap is not None and self._rested(situation):
+        leaps = (*self.small_leaps, self.leap) if situation.is_ambiguous else (self.leap,)
+        worth_it = (leap for leap in leaps if situation.log_gain(leap) > price)
+        if (leap := next(worth_it, None)) is not None and self._rested(situation, leap):
             return leap
         # Where nothing reaches the floor the safest point is one that is known already, and nothing is learnt there.
         safest = float(np.exp(situation.log_gamma.max()))
@@ -122,8 +125,8 @@ class Adaptive:
         odds = floor / (1.0 - floor) * np.exp(np.clip(self.distrust * surprise, 0.0, _MOST_DISTRUST))
         return float(odds / (1.0 + odds))
 
-    def _rested(self, situation: Situation) -> bool:
-        """Whether the last leap is long enough ago, given how many crashed since one paid."""
+    def _rested(self, situation: Situation, leap: float) -> bool:
+        """Whether the last leap is long enough ago, given how daring this is and how many crashed since one paid."""
         noise = float(np.exp(situation.log_noise))
         best, in_vain, last = np.inf, 0, -np.inf
         for i, (p, cost) in enumerate(zip(situation.predicted, situation.cost, strict=True)):
@@ -131,7 +134,8 @@ class Adaptive:
                 last = i
                 in_vain = in_vain + 1 if np.isnan(cost) else 0 if cost < best - 2.0 * noise else in_vain
             best = float(np.fmin(best, cost))
-        return bool(len(situation.cost) - last >= self.patience * self.backoff ** min(in_vain, 10))
+        wait = self.patience * (1.0 - leap) / (1.0 - self.leap) * self.backoff ** min(in_vain, 10)
+        return bool(len(situation.cost) - last >= wait)
 
 
 @dataclass(frozen=True)

@@ -60,6 +60,7 @@ def _situation(task: Task, screened: Screen, improvement: LogEI) -> Situation:
         cost=task.seen.cost,
         pending=len(task.seen.pending),
         trials_left=task.trials_left,
+        is_ambiguous=bool(task.surrogates.crash.data.joint.any()),
     )
 
 
