@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crashbo.models import latent
+from crashbo.models.fit import log_posterior
 from crashbo.models.information import information
 from crashbo.models.latent import Hyperparameters, Posterior
 from crashbo.models.parts import Part
@@ -108,7 +109,7 @@ def gather(posterior: Posterior, parts: tuple[Part, ...], spreads: Array) -> Cro
     `spreads` are the standard deviations of its thresholds, (G,).
     """
     gaussians = [_Gaussian.about(posterior, part, j) for j, part in enumerate(parts)]
-    mode = _log_posterior(posterior, parts)
+    mode = log_posterior(posterior, parts)
     members, log_weights, widths = [posterior], [0.0], [spreads]
     for d in range(_DRAWS):
         drawn = [gaussian.drawn(d) for gaussian in gaussians]
@@ -117,7 +118,7 @@ def gather(posterior: Posterior, parts: tuple[Part, ...], spreads: Array) -> Cro
             posterior.data, hypers, start=posterior.sites(), tolerance=_EP_TOLERANCE, max_sweeps=_MAX_SWEEPS
         )
         members.append(member)
-        log_weights.append(_log_posterior(member, parts) - mode + sum(fall for _, fall in drawn))
+        log_weights.append(log_posterior(member, parts) - mode + sum(fall for _, fall in drawn))
         ratios = [np.sqrt(h.outputscale / old.outputscale) for h, old in zip(hypers, posterior.hypers, strict=True)]
         widths.append(spreads * ratios)
     weights = np.exp(np.clip(log_weights, *_LOG_WEIGHTS))
@@ -154,8 +155,3 @@ def _directions(size: int) -> Array:
     """Pairs of opposite points, as far from the centre as a normal draw usually lies, (draws, size)."""
     across = np.linalg.qr(np.random.default_rng(0).standard_normal((size, _DRAWS // 2)))[0].T
     return np.asarray(np.sqrt(size) * np.concatenate([across, -across]))
-
-
-def _log_posterior(posterior: Posterior, parts: tuple[Part, ...]) -> float:
-    priors = (part.log_prior(part.inside(h))[0] for part, h in zip(parts, posterior.hypers, strict=True))
-    return posterior.log_evidence + sum(priors)

@@ -103,7 +103,7 @@ class _Search:
         one from the last one's: the order of the constraints must not matter.
         """
         posterior = latent.condition(data, _hypers(parts), start=sites, tolerance=_EP_TOLERANCE, max_sweeps=_MAX_SWEEPS)
-        best = Fit(posterior, parts, _log_posterior(posterior, parts), 1, posterior.ep.sweeps, False)
+        best = Fit(posterior, parts, log_posterior(posterior, parts), 1, posterior.ep.sweeps, False)
         coupled = bool(data.joint.any())
         for _ in range(_PASSES if coupled else 1):
             found = self._pass(best)
@@ -137,7 +137,7 @@ class _Search:
         return Fit(
             posterior,
             parts,
-            _log_posterior(posterior, parts),
+            log_posterior(posterior, parts),
             before.evaluations + sum(fit.evaluations for fit in alone),
             before.sweeps + posterior.ep.sweeps + sum(fit.sweeps for fit in alone),
             all(fit.converged for fit in alone),
@@ -148,7 +148,7 @@ def _hypers(parts: tuple[Part, ...]) -> tuple[Hyperparameters, ...]:
     return tuple(part.outside(part.start) for part in parts)
 
 
-def _log_posterior(posterior: Posterior, parts: tuple[Part, ...]) -> float:
+def log_posterior(posterior: Posterior, parts: tuple[Part, ...]) -> float:
     """Log evidence plus log prior; densities in the parts' own units, where they do not depend on the user's."""
     total = posterior.log_evidence
     for j, (part, h) in enumerate(zip(parts, posterior.hypers, strict=True)):

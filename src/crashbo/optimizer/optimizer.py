@@ -194,9 +194,7 @@ class Optimizer:
 
     def ask(self) -> Trial:
         """The next trial to run. It is pending until it is told."""
-        trial = self._next_trial()
-        self._trials[trial.number] = trial
-        return trial
+        return self.ask_batch(1)[0]
 
     def ask_batch(self, n: int) -> list[Trial]:
         """The next n trials to run at the same time, chosen from one fit: each knows of those before it."""
