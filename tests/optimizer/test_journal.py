@@ -287,6 +287,7 @@ def test_a_killed_process_loses_no_told_trial_and_doubles_none(path, strategy, k
     assert len(lost) <= kills
 
 
+@pytest.mark.usefixtures("python_s_own_interrupt")
 def test_ctrl_c_while_an_outcome_is_told_waits_until_it_is_on_disk(path, monkeypatch):
     tell = crashbo.Optimizer.tell
 

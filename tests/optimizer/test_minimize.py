@@ -115,13 +115,6 @@ def test_ctrl_c_returns_what_there_is():
     assert result.best.cost == 0.0
 
 
-@pytest.fixture
-def python_s_own_interrupt():
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
 @pytest.mark.usefixtures("python_s_own_interrupt")
 def test_ctrl_c_while_workers_are_busy_returns_what_there_is():
     over = threading.Event()
