@@ -47,8 +47,8 @@ def trials(G, seed=0, n=14):
     return X, np.where(crashed[:, None], np.nan, Y), crashed
 
 
-def log_gamma(G, widen=None):
-    return LogGamma(Crowd.of(CrashModel.condition(*trials(G), parts=parts(G)).posterior, widen))
+def log_gamma(G, widen=None, *, wary=False):
+    return LogGamma(Crowd.of(CrashModel.condition(*trials(G), parts=parts(G)).posterior, widen), wary)
 
 
 def finite_differences(function, X, h=1e-5):
@@ -106,8 +106,9 @@ def test_log_gamma_is_the_crash_model_s_p_safe(G):
 
 @pytest.mark.parametrize("G", [1, 2, 3])
 @pytest.mark.parametrize("widened", [False, True])
-def test_the_gradient_of_log_gamma_is_its_slope(G, widened):
-    gamma = log_gamma(G, np.array([0.4, 1.7, 0.3])[:G] if widened else None)
+@pytest.mark.parametrize("wary", [False, True])
+def test_the_gradient_of_log_gamma_is_its_slope(G, widened, wary):
+    gamma = log_gamma(G, np.array([0.4, 1.7, 0.3])[:G] if widened else None, wary=wary)
     value, gradient = gamma.with_gradient(points())
     np.testing.assert_allclose(value, gamma(points()), rtol=1e-10)
     np.testing.assert_allclose(gradient, finite_differences(gamma, points()), rtol=2e-5, atol=1e-5)
@@ -120,6 +121,15 @@ def test_an_uncertain_threshold_draws_p_safe_towards_one_half():
     assert (~safe).any()
     assert np.all(wide[safe] < sharp[safe])
     assert np.all(wide[~safe] > sharp[~safe])
+
+
+def test_who_is_wary_believes_the_model_at_the_trials_and_less_the_farther_from_them():
+    bold, wary = log_gamma(1), log_gamma(1, wary=True)
+    X, _, crashed = trials(1)
+    np.testing.assert_allclose(np.exp(wary(X[~crashed])), np.exp(bold(X[~crashed])), atol=0.05)
+    far = np.full((1, D), 50.0)
+    z = norm.ppf(np.exp(bold(far)))
+    np.testing.assert_allclose(np.exp(wary(far)), norm.cdf((z - 0.3) / np.sqrt(3.0)), rtol=1e-9)
 
 
 @pytest.mark.parametrize("G", [1, 2])

@@ -53,6 +53,10 @@ class Crowd:
         """Thresholds of latent function j, (K,)."""
         return np.array([post.hypers[j].threshold for post in self.members])
 
+    def outputscales(self, j: int) -> Array:
+        """Prior variances of latent function j, (K,)."""
+        return np.array([post.hypers[j].outputscale for post in self.members])
+
     def scatter(self, j: int) -> Array:
         """Variance of latent function j's threshold from trial to trial, and of what is known of it, (K,)."""
         noise = np.array([post.hypers[j].crash_noise_std for post in self.members])

@@ -293,7 +293,7 @@ class Optimizer:
         models = self._surrogates()
         if models is None:
             return np.full(len(params), np.nan)
-        return np.asarray(np.exp(models.log_gamma(X)))
+        return np.asarray(np.exp(models.log_gamma_anywhere(X)))
 
     def predict(self, params: Sequence[Params]) -> Prediction | None:
         """Cost, constraints and P(safe) at params; None before any trial was told."""
@@ -311,7 +311,7 @@ class Optimizer:
             if isinstance(c, Constraint):
                 mean, var = models.crash.predict(j, X)
                 measured[c.name] = c.sign * mean, np.sqrt(var)
-        return Prediction(cost, measured, np.exp(models.log_gamma(X)))
+        return Prediction(cost, measured, np.exp(models.log_gamma_anywhere(X)))
 
     @overload
     def p_violated(self, params: Params) -> dict[str, float]: ...
@@ -325,7 +325,7 @@ class Optimizer:
         models = self._surrogates()
         p = np.full((len(points), len(self.constraints)), np.nan)
         if models is not None:
-            p = models.log_gamma.violated(np.array(points).reshape(len(points), self.space.dimension))
+            p = models.log_gamma_anywhere.violated(np.array(points).reshape(len(points), self.space.dimension))
         return dict(zip((c.name for c in self.constraints), p.T, strict=True))
 
     def blame(self, trial: Trial | int) -> dict[str, float]:

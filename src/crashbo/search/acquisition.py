@@ -7,9 +7,16 @@ Notation, at m points X in the unit cube:
     eta        the cost to improve upon
     Gamma      probability of success, prod_j Phi(z_j), z_j = (c_j - mu_j) / sqrt(var_j + s_j^2),
                its mean over a crowd of K posteriors
+    v          share of the prior's variance that is left, var_j / outputscale_j: 1 where nobody has been
+
+A search keeps where it is safe, and takes the rest of the space for much the same. So whoever is asked about a point
+that no search selected is wary: the function there lies nearer to crashing than the model believes, by _NEARER prior
+standard deviations, and varies more, by _WIDER times its variance. Both fade as trials come near:
+    z_j becomes (z_j - _NEARER v) / sqrt(1 + _WIDER v).
+The two were fitted to random points of studies on our tuning problems (`benchmarks/calibration.py`).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,12 +29,16 @@ from crashbo.numerics.gaussians import log_unit_improvement, tail
 Array = NDArray[np.float64]
 ValueAndGradient = tuple[Array, Array]
 
+_NEARER = 0.3
+_WIDER = 2.0
+
 
 @dataclass(frozen=True)
 class LogGamma:
     """log P(safe): the mean over a crowd of crash posteriors."""
 
     crowd: Crowd
+    wary: bool = False  # of places where nobody has been
 
     @staticmethod
     def of(crash: Posterior) -> "LogGamma":
@@ -55,15 +66,17 @@ class LogGamma:
             spread = var + self.crowd.scatter(j)[:, None]
             std = np.sqrt(spread)
             z = (self.crowd.levels(j)[:, None] - mean) / std
-            cut = tail(z)
+            z_wary, by_z, by_var = self._tempered(j, z, var)
+            cut = tail(z_wary)
             logs += cut.log_mass
-            slopes -= (cut.hazard / std)[:, :, None] * in_mean + (0.5 * cut.hazard * z / spread)[:, :, None] * in_var
+            slopes -= (cut.hazard * by_z / std)[:, :, None] * in_mean
+            slopes += (cut.hazard * (by_var - 0.5 * by_z * z / spread))[:, :, None] * in_var
         total = _log_sum(logs)
         return total, np.einsum("km,kmd->md", np.exp(logs - total), slopes)
 
     def with_crashes(self, X: Array) -> "LogGamma":
         """The same as if trials at X had crashed, at the same hyperparameters."""
-        return LogGamma(self.crowd.with_crashes(X))
+        return replace(self, crowd=self.crowd.with_crashes(X))
 
     @property
     def _constraints(self) -> int:
@@ -71,8 +84,17 @@ class LogGamma:
 
     def _z(self, j: int, X: Array) -> Array:
         mean, var = self.crowd.predict(j, X)
-        z: Array = (self.crowd.levels(j)[:, None] - mean) / np.sqrt(var + self.crowd.scatter(j)[:, None])
-        return z
+        z = (self.crowd.levels(j)[:, None] - mean) / np.sqrt(var + self.crowd.scatter(j)[:, None])
+        return self._tempered(j, z, var)[0]
+
+    def _tempered(self, j: int, z: Array, var: Array) -> tuple[Array, Array | float, Array | float]:
+        """z with what is left of the prior taken into account, and its slopes in z and in var."""
+        if not self.wary:
+            return z, 1.0, 0.0
+        prior = self.crowd.outputscales(j)[:, None]
+        root = np.sqrt(1.0 + _WIDER * var / prior)
+        nearer = (z - _NEARER * var / prior) / root
+        return nearer, 1.0 / root, -(_NEARER / root + 0.5 * _WIDER * nearer / root**2) / prior
 
 
 def _log_sum(logs: Array) -> Array:

@@ -139,6 +139,11 @@ class Surrogates:
         """log P(safe), with the uncertainty of thresholds and hyperparameters in it."""
         return LogGamma(self.crowd)
 
+    @property
+    def log_gamma_anywhere(self) -> LogGamma:
+        """The same for points that no search selected: wary of places where nobody has been."""
+        return LogGamma(self.crowd, wary=True)
+
     @cached_property
     def eta(self) -> float:
         """The cost to improve upon: the best posterior mean at a success, or expected of a trial under way.
