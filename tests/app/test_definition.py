@@ -81,6 +81,7 @@ def test_the_files_name_is_the_studys_unless_it_says_otherwise(tmp_path):
         ({"risk": {"min_safe": 2}}, "MinSafe must"),
         ({"direction": "up"}, "direction must be"),
         ({"strategy": "luck"}, "strategy"),
+        ({"posterior": "mode"}, "posterior must be 'map' or 'marginal'"),
         ({"start": [{"x": 5}]}, "x must be a number from 0 to 1"),
         ({"run": {"on_exit": "panic"}}, "run.on_exit must be 'crash' or 'void'"),
         ({"run": {"exits": {"0": "crash"}}}, "exit codes from 1 to 255"),

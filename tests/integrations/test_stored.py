@@ -288,6 +288,7 @@ class TestDeclared:
             risk=crashbo.Budget(5, trials=50),
             noise={"cost": 0.1, "current": 0.2},
             strategy="eicc",
+            posterior="map",
             on_fail="crash",
             lease=30.0,
         )

@@ -93,6 +93,16 @@ def test_a_changed_risk_holds_from_then_on():
     assert trial.p_safe >= 0.93 or not trial.admissible
 
 
+def test_a_study_may_go_on_at_the_most_probable_hyperparameters():
+    optimizer = study(8)
+    sure = optimizer.changed(posterior="map")
+    assert (optimizer.posterior, sure.posterior, sure.changed().posterior) == ("marginal", "map", "map")
+    points = [{"x": x, "y": 0.9} for x in (0.1, 0.5, 0.9)]
+    assert np.abs(sure.p_safe(points) - optimizer.p_safe(points)).max() > 1e-4
+    with pytest.raises(ValueError, match="posterior must be 'map' or 'marginal'; got 'mode'"):
+        optimizer.changed(posterior="mode")
+
+
 def test_the_study_that_was_changed_goes_on_as_before():
     changed, left = study(), study()
     other = changed.changed(fixed={"x": 0.9})

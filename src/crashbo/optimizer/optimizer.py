@@ -30,7 +30,7 @@ from crashbo.search.acquisition import LogEI
 from crashbo.search.design import Design
 from crashbo.search.risk import Risk, risk_of
 from crashbo.search.space import Space
-from crashbo.search.surrogates import Memory, Observations, PosteriorOver, Surrogates
+from crashbo.search.surrogates import Memory, Observations, PosteriorOver, Surrogates, check_posterior
 from crashbo.strategies.base import Strategy, Task
 
 Array = NDArray[np.float64]
@@ -177,8 +177,7 @@ class Optimizer:
         if direction not in ("minimize", "maximize"):
             raise ValueError(f"direction must be 'minimize' or 'maximize'; got {direction!r}. Choose one.")
         self.posterior: PosteriorOver = posterior
-        if posterior not in ("map", "marginal"):
-            raise ValueError(f"posterior must be 'map' or 'marginal'; got {posterior!r}. 'marginal' is the usual one.")
+        check_posterior(posterior)
         strategies.check(self._propose, self.space, tuple(map(_turned, self.constraints)), self.risk)
         self._noise = noise
         self._cost_noise = _cost_noise(noise)
@@ -368,8 +367,9 @@ class Optimizer:
         constraints: Sequence[str | AnyConstraint] | None = None,
         fixed: Params | None = None,
         risk: Risk | str | None = None,
+        posterior: PosteriorOver | None = None,
     ) -> "Optimizer":
-        """The same study with other bounds, constraints or risk, or with some parameters fixed to a value.
+        """The same study with other bounds, constraints, risk or posterior, or with some parameters fixed to a value.
 
         Every trial is kept; one outside new bounds still informs the models.
         """
@@ -385,6 +385,8 @@ class Optimizer:
         if constraints is not None:
             new.constraints = _with_noise(constraints_of(constraints), self._noise, strict=False)
         new.risk = risk_of(risk) if risk is not None else self.risk
+        new.posterior = posterior or self.posterior
+        check_posterior(new.posterior)
         strategies.check(new._propose, new.space, tuple(map(_turned, new.constraints)), new.risk)
         new._trials, new._warned = dict(self._trials), set(self._warned)
         new._queue = [queued for queued in self._queue if new.space.accepts(queued.params)]

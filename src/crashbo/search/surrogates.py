@@ -174,6 +174,12 @@ class Surrogates:
         return replace(self, cost=with_pending(alone, pending))
 
 
+def check_posterior(posterior: PosteriorOver) -> None:
+    """Refuse what is neither of the two."""
+    if posterior not in ("map", "marginal"):
+        raise ValueError(f"posterior must be 'map' or 'marginal'; got {posterior!r}. 'marginal' is the usual one.")
+
+
 def fit_surrogates(
     seen: Observations,
     memory: Memory | None,

@@ -112,6 +112,7 @@ class Bench:
             risk=settings.risk,
             noise=settings.noise,
             strategy=settings.strategy,
+            posterior=settings.posterior,
             lease=settings.lease,
             labels=labels,
             run=run,

@@ -13,6 +13,7 @@ from typing import Any, Literal, get_args
 from crashbo.optimizer.records import AnyConstraint, Constraint, Unmeasured, constraints_of, is_number
 from crashbo.search.risk import Budget, MinSafe, Risk, risk_of
 from crashbo.search.space import Choice, Float, Int, Parameter, Space
+from crashbo.search.surrogates import PosteriorOver
 from crashbo.strategies.base import Strategy
 
 Verdict = Literal["crash", "void"]
@@ -71,6 +72,7 @@ class Definition:
     risk: Risk | None = None
     noise: float | Mapping[str, float] | None = None
     strategy: str | Strategy | None = None
+    posterior: PosteriorOver | None = None
     lease: float | None = None  # seconds after which a trial that was handed out is given up
     start: tuple[Mapping[str, Any], ...] = ()
     labels: Labels = Labels()
@@ -91,7 +93,7 @@ class Definition:
     def of(said: Mapping[str, Any]) -> "Definition":
         """The study of plain values, checked."""
         known = {"name", "parameters", "constraints", "cost", "direction", "risk", "noise", "strategy", "lease"}
-        known |= {"start", "run"}
+        known |= {"posterior", "start", "run"}
         _only(said, known, "study")
         parameters, constraints = _tables(said)
         cost = said.get("cost", {})
@@ -112,12 +114,13 @@ class Definition:
             risk=_risk(said.get("risk")),
             noise=said.get("noise"),
             strategy=said.get("strategy"),
+            posterior=said.get("posterior"),
             lease=said.get("lease"),
             start=tuple(space.check(params) for params in said.get("start", ())),
             labels=Labels(cost.get("label", "cost"), units),
             run=_run_rules(said.get("run", {})),
         )
-        definition.optimizer()  # checks the rest: direction, noise, strategy
+        definition.optimizer()  # checks the rest: direction, noise, strategy, posterior
         return definition
 
     def optimizer(self) -> Any:
@@ -131,6 +134,7 @@ class Definition:
             risk=self.risk,
             noise=self.noise,
             direction=self.direction,
+            posterior=self.posterior or "marginal",
         )
 
     def extras(self) -> str:

@@ -21,6 +21,7 @@ def create(where: str, definition: Definition) -> Ledger:
         risk=definition.risk,
         noise=definition.noise,
         strategy=definition.strategy,
+        posterior=definition.posterior,
         lease=definition.lease,
     )
     for params in definition.start:

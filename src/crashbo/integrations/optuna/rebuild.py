@@ -153,6 +153,7 @@ class Scene:
             risk=s.risk,
             noise=s.noise,
             direction=self.direction,
+            posterior=s.posterior or "marginal",
         )
 
     def _design(self, lot: Lot, label: int) -> Design:

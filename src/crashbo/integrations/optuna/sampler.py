@@ -22,6 +22,7 @@ from crashbo.integrations.optuna.spaces import Axes, common, company
 from crashbo.integrations.optuna.stored import Reading
 from crashbo.optimizer.records import Crash, Trial, Void
 from crashbo.search.risk import Risk
+from crashbo.search.surrogates import PosteriorOver
 from crashbo.strategies.base import Strategy
 
 _ROUNDS = 5  # of proposing again, when another worker has just proposed the same
@@ -41,6 +42,7 @@ class CrashSampler(BaseSampler):
         risk: None (ours), "paper", Budget or MinSafe.
         noise: standard deviation of the cost where known, or a mapping with "cost" and constraints.
         strategy: how the next trial is chosen; see `crashbo.strategies.names()`.
+        posterior: "marginal" (the default) averages P(safe) over plausible hyperparameters, "map" does not.
         on_fail: what a FAIL counts as that is not known to be a crash: "void" (the default) or "crash".
         lease: seconds after which a running trial is taken for dead and becomes void; None waits for ever.
         space: a crashbo space or Optuna distributions, where they are known beforehand: the first trial is then
@@ -55,6 +57,7 @@ class CrashSampler(BaseSampler):
         risk: Risk | str | None = None,
         noise: Noise | None = None,
         strategy: str | Strategy | None = None,
+        posterior: PosteriorOver | None = None,
         on_fail: OnFail | None = None,
         lease: float | None = None,
         space: Any = None,
@@ -65,6 +68,7 @@ class CrashSampler(BaseSampler):
             risk=risk,
             noise=noise,
             strategy=strategy,
+            posterior=posterior,
             on_fail=on_fail,
             lease=lease,
         )

@@ -16,6 +16,7 @@ from crashbo.integrations.optuna.spaces import distributions_of
 from crashbo.optimizer import saving
 from crashbo.optimizer.records import AnyConstraint, Constraint, Trial, Unmeasured, constraints_of, is_number
 from crashbo.search.risk import Risk, risk_of
+from crashbo.search.surrogates import PosteriorOver, check_posterior
 from crashbo.strategies.base import Strategy
 
 SETTINGS = "crashbo:settings"
@@ -33,6 +34,7 @@ class Settings:
     risk: Risk | None = None
     noise: Noise | None = None
     strategy: str | Strategy | None = None
+    posterior: PosteriorOver | None = None
     on_fail: OnFail | None = None
     lease: float | None = None
 
@@ -44,12 +46,15 @@ class Settings:
         risk: Risk | str | None = None,
         noise: Noise | None = None,
         strategy: str | Strategy | None = None,
+        posterior: PosteriorOver | None = None,
         on_fail: OnFail | None = None,
         lease: float | None = None,
     ) -> "Settings":
         """Settings from what a user writes."""
         if on_fail not in (None, "void", "crash"):
             raise ValueError(f"on_fail must be 'void' or 'crash'; got {on_fail!r}. 'void' ignores what is no crash.")
+        if posterior is not None:
+            check_posterior(posterior)
         if lease is not None and not (is_number(lease) and lease > 0):
             raise ValueError(f"lease must be a positive number of seconds, or None; got {lease!r}. None waits.")
         return Settings(
@@ -58,6 +63,7 @@ class Settings:
             risk=None if risk is None else risk_of(risk),
             noise=dict(noise) if isinstance(noise, Mapping) else noise,
             strategy=None if strategy is None else _strategy(strategy),
+            posterior=posterior,
             on_fail=on_fail,
             lease=lease,
         )
@@ -83,7 +89,7 @@ class Settings:
             "constraints": None if self.constraints is None else saving.constraints_out(self.constraints),
             "risk": None if self.risk is None else saving.risk_out(self.risk),
             "strategy": None if self.strategy is None else strategies.plain(strategies.get(self.strategy)),
-            **{name: getattr(self, name) for name in ("noise", "on_fail", "lease")},
+            **{name: getattr(self, name) for name in ("noise", "posterior", "on_fail", "lease")},
         }
         return json.dumps({name: value for name, value in out.items() if value is not None}, default=saving.plain)
 
@@ -110,6 +116,7 @@ def declare(
     risk: Risk | str | None = None,
     noise: Noise | None = None,
     strategy: str | Strategy | None = None,
+    posterior: PosteriorOver | None = None,
     on_fail: OnFail | None = None,
     lease: float | None = None,
 ) -> Settings:
@@ -122,6 +129,7 @@ def declare(
         risk: None (ours), "paper", Budget or MinSafe.
         noise: standard deviation of the cost where known, or a mapping with "cost" and constraints.
         strategy: how the next trial is chosen.
+        posterior: "marginal" (the default) or "map", as for `Optimizer`.
         on_fail: what a FAIL counts as that is not known to be a crash.
         lease: seconds after which a running trial is given up.
     """
@@ -131,6 +139,7 @@ def declare(
         risk=risk,
         noise=noise,
         strategy=strategy,
+        posterior=posterior,
         on_fail=on_fail,
         lease=lease,
     )
