@@ -23,8 +23,8 @@ import numpy as np
 import crashbo
 import tuning_problems
 from crashbo.app import reliability
-from crashbo.optimizer.calibration import log_odds_shift, shifted
 from crashbo.problems.problem import Problem
+from crashbo.search.trust import Trust
 
 # The paper's are left for the check; the spring and the reducer crash nearly everywhere, so that nothing is learnt.
 LEFT_OUT = ("toy1d", "eggcrate2d", "eggcrate2d-corner", "hartmann6d", "michalewicz10d", "gardner2", "speed-reducer")
@@ -81,7 +81,7 @@ def run(study: Study) -> dict[str, Any]:
 def replayed(record: dict[str, Any]) -> list[float]:
     """What would have been reported by the present correction, proposal by proposal."""
     p, safe = np.array(record["model"]), np.array(record["safe"], dtype=bool)
-    return [shifted(p[i], log_odds_shift(p[:i], safe[:i])) for i in range(len(p))]
+    return [Trust.of(p[:i], ~safe[:i]).corrected(p[i]) for i in range(len(p))]
 
 
 def gathered(records: list[dict[str, Any]]) -> list[reliability.Reliability]:

@@ -7,7 +7,7 @@ import pytest
 from machines import SPACE, cost_of
 
 import crashbo
-from crashbo.optimizer.calibration import log_odds_shift, shift_of, shifted
+from crashbo.search.trust import Trust
 
 LOAD, HEAT = 1.1, 62.0  # the loads at which a machine with two causes trips
 
@@ -201,35 +201,13 @@ def test_blame_is_right_where_two_causes_overlap_in_part():
     assert np.mean([optimizer.blame(t)[cause] > 0.5 for t, cause in single]) >= 0.85
 
 
-def test_the_shift_of_log_odds_is_the_most_probable_one():
-    rng = np.random.default_rng(0)
-    p, succeeded = rng.uniform(0.3, 0.99, 40), rng.random(40) < 0.6
-    grid = np.linspace(-5.0, 5.0, 100_001)
-    q = 1.0 / (1.0 + np.exp(-(np.log(p / (1.0 - p))[:, None] + grid)))
-    log = np.sum(np.where(succeeded[:, None], np.log(q), np.log1p(-q)), axis=0) - 0.5 * grid**2
-    assert log_odds_shift(p, succeeded) == pytest.approx(grid[np.argmax(log)], abs=1e-3)
-    assert log_odds_shift(p[:0], succeeded[:0]) == 0.0
-    assert shifted(0.9, -np.log(9.0)) == pytest.approx(0.5)
-
-
-def test_proposals_that_crash_more_often_than_predicted_lower_what_is_reported():
-    def trial(number, state):
-        return crashbo.Trial(number, {}, state, p_model=0.9)
-
-    lucky = [trial(i, "success") for i in range(12)]
-    unlucky = [trial(i, "crash" if i % 2 else "success") for i in range(12)]
-    assert shift_of(lucky) > 0.0 > shift_of(unlucky)
-    assert shift_of(unlucky[::-1]) == pytest.approx(shift_of(unlucky))
-    told_only = [crashbo.Trial(0, {}, "crash", p_model=0.9, origin="told")]
-    assert shift_of(told_only) == shift_of([]) == 0.0
-
-
-def test_a_proposal_reports_the_model_s_p_safe_shifted_by_what_the_stored_trials_say():
+def test_a_proposal_reports_the_model_s_p_safe_as_the_stored_trials_bear_it_out():
     optimizer = told(6)
     asked(optimizer, silent, 3)
-    shift = shift_of(optimizer.trials)
+    searched = [t for t in optimizer.trials if t.origin == "search"]
+    trust = Trust.of(np.array([t.p_model for t in searched]), np.array([t.state == "crash" for t in searched]))
     again = crashbo.Optimizer.from_json(optimizer.to_json())
     trial = optimizer.ask()
-    assert shift != 0.0
-    assert trial.p_safe == pytest.approx(shifted(trial.p_model, shift))
+    assert trust != Trust()
+    assert trial.p_safe == pytest.approx(trust.corrected(trial.p_model))
     assert again.ask() == trial

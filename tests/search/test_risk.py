@@ -20,6 +20,7 @@ def situation(*, gain=1.0, gain_anywhere=1.0, noise=0.01, crashes=0, successes=2
         log_gamma=np.log([0.999, 0.5]),
         log_noise=float(np.log(noise)),
         predicted=np.full(n, 0.99),
+        reported=np.full(n, 0.99),
         crashed=crashed,
         cost=np.where(crashed, np.nan, 1.0),
         pending=pending,
@@ -44,9 +45,14 @@ def test_every_floor_is_a_probability(risk, at):
 
 
 @pytest.mark.parametrize("at", SITUATIONS)
-def test_the_paper_has_no_floor_and_min_safe_the_one_that_was_given(at):
-    assert Paper().floor(at) == 0.0
-    assert MinSafe(0.93).floor(at) == 0.93
+def test_the_paper_has_no_floor_and_min_safe_the_one_that_was_given_as_far_as_the_model_is_to_be_trusted(at):
+    assert Paper().floor(at) == MinSafe(0.0).floor(at) == 0.0
+    floor = MinSafe(0.93).floor(at)
+    assert floor > 0.9998 if at.crashed.mean() > 0.5 else at.trust.corrected(floor) == pytest.approx(0.93)
+
+
+def test_crashes_that_were_not_expected_raise_the_floor():
+    assert Adaptive().floor(situation(crashes=4)) > Adaptive().floor(situation(crashes=1)) > 0.9
 
 
 def test_the_default_pays_less_for_crashes_when_nothing_is_left_to_gain():
@@ -66,6 +72,7 @@ def leaping(promises, *, last=None, ambiguous=True):
         log_gamma=np.log(p),
         log_value=np.log([1e-9, *promises.values()]),
         predicted=predicted,
+        reported=predicted,
         cost=cost,
         crashed=np.isnan(cost),
         is_ambiguous=ambiguous,
@@ -87,7 +94,8 @@ def test_a_daring_leap_waits_longer_than_a_small_one():
 
 
 def test_a_budget_asks_for_no_less_safety_the_less_is_left_of_it():
-    floors = [Budget(10, 100).floor(situation(crashes=k, trials_left=50)) for k in range(11)]
+    told = [situation(crashes=k, trials_left=50) for k in range(11)]
+    floors = [Budget(10, 100).floor(replace(at, predicted=np.full_like(at.predicted, np.nan))) for at in told]
     assert floors == sorted(floors)
     assert floors[-1] == 1.0
 

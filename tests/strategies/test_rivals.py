@@ -34,7 +34,8 @@ def observations(X, cost, *, Y=None, threshold=None):
 
 def task(seen, **kwargs):
     space = Space.of({f"x{d}": (0.0, 1.0) for d in range(seen.X.shape[1])})
-    return Task(space, seen, Paper(), None, np.full(len(seen.cost), np.nan), None, **kwargs)
+    unknown = np.full(len(seen.cost), np.nan)
+    return Task(space, seen, Paper(), None, unknown, unknown, None, **kwargs)
 
 
 def informed_study(name, strategy, seed=0, **kwargs):

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crashbo import strategies
-from crashbo.optimizer import calibration, saving
+from crashbo.optimizer import saving
 from crashbo.optimizer.records import (
     AnyConstraint,
     Censored,
@@ -31,6 +31,7 @@ from crashbo.search.design import Design
 from crashbo.search.risk import Risk, risk_of
 from crashbo.search.space import Space
 from crashbo.search.surrogates import Memory, Observations, PosteriorOver, Surrogates, check_posterior
+from crashbo.search.trust import Trust
 from crashbo.strategies.base import Strategy, Task
 
 Array = NDArray[np.float64]
@@ -292,7 +293,7 @@ class Optimizer:
         models = self._surrogates()
         if models is None:
             return np.full(len(params), np.nan)
-        return np.asarray(np.exp(models.log_gamma_anywhere(X)))
+        return np.asarray(np.exp(models.log_gamma(X)))
 
     def predict(self, params: Sequence[Params]) -> Prediction | None:
         """Cost, constraints and P(safe) at params; None before any trial was told."""
@@ -310,7 +311,7 @@ class Optimizer:
             if isinstance(c, Constraint):
                 mean, var = models.crash.predict(j, X)
                 measured[c.name] = c.sign * mean, np.sqrt(var)
-        return Prediction(cost, measured, np.exp(models.log_gamma_anywhere(X)))
+        return Prediction(cost, measured, np.exp(models.log_gamma(X)))
 
     @overload
     def p_violated(self, params: Params) -> dict[str, float]: ...
@@ -324,7 +325,7 @@ class Optimizer:
         models = self._surrogates()
         p = np.full((len(points), len(self.constraints)), np.nan)
         if models is not None:
-            p = models.log_gamma_anywhere.violated(np.array(points).reshape(len(points), self.space.dimension))
+            p = models.log_gamma.violated(np.array(points).reshape(len(points), self.space.dimension))
         return dict(zip((c.name for c in self.constraints), p.T, strict=True))
 
     def blame(self, trial: Trial | int) -> dict[str, float]:
@@ -489,7 +490,7 @@ class Optimizer:
             self._remember(task.surrogates)
         params = self.space.decode(proposal.x)
         p = proposal.p_safe
-        reported = None if p is None else calibration.shifted(p, calibration.shift_of(self._trials.values()))
+        reported = None if p is None else Trust.of(task.predicted, task.seen.crashed).corrected(p)
         return Trial(self._next, params, p_safe=reported, p_model=p, admissible=proposal.admissible)
 
     def _designed(self) -> dict[str, Any]:
@@ -504,7 +505,11 @@ class Optimizer:
 
     def _task(self, *, share_fit: bool = False) -> Task:
         seen = self._observations()
-        predicted = [self._trials[i].p_model if self._trials[i].origin == "search" else None for i in seen.numbers]
+        told = [self._trials[i] for i in seen.numbers]
+        predicted, reported = (
+            np.array([getattr(t, name) if t.origin == "search" else None for t in told], dtype=float)
+            for name in ("p_model", "p_safe")
+        )
         left = None
         if self.risk.trials is not None:
             left = max(self.risk.trials - sum(t.state != "void" for t in self.trials), 0)
@@ -514,7 +519,8 @@ class Optimizer:
             seen,
             self.risk,
             self._memory,
-            np.array(predicted, dtype=float),
+            predicted,
+            reported,
             left,
             fitted,
             self._sign,

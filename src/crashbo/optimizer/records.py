@@ -127,7 +127,7 @@ class Trial:
     number: int
     params: dict[str, Any]
     state: State = "pending"
-    p_safe: float | None = None  # as predicted when it was proposed; see `calibration` for proposals of the search
+    p_safe: float | None = None  # as predicted when it was proposed; of the search's proposals as corrected by `Trust`
     cost: float | None = None
     measured: dict[str, float] = field(default_factory=dict)
     reason: str = ""

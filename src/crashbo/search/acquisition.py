@@ -9,10 +9,11 @@ Notation, at m points X in the unit cube:
                its mean over a crowd of K posteriors
     v          share of the prior's variance that is left, var_j / outputscale_j: 1 where nobody has been
 
-A search keeps where it is safe, and takes the rest of the space for much the same. So whoever is asked about a point
-that no search selected is wary: the function there lies nearer to crashing than the model believes, by _NEARER prior
-standard deviations, and varies more, by _WIDER times its variance. Both fade as trials come near:
+A search keeps where it is safe, and a model that has seen little else takes the rest of the space for much the same. So
+P(safe) is wary: where nobody has been, a function lies nearer to crashing than its model believes, by _NEARER prior
+standard deviations, and varies more, by _WIDER times the variance. Both fade as trials come near:
     z_j becomes (z_j - _NEARER v) / sqrt(1 + _WIDER v).
+A cause that nobody measures is as its prior has it: nothing was learnt of its range where it is safe.
 The two were fitted to random points of studies on our tuning problems (`benchmarks/calibration.py`).
 """
 
@@ -89,7 +90,7 @@ class LogGamma:
 
     def _tempered(self, j: int, z: Array, var: Array) -> tuple[Array, Array | float, Array | float]:
         """z with what is left of the prior taken into account, and its slopes in z and in var."""
-        if not self.wary:
+        if not self.wary or not self.crowd.members[0].data.kind[j]:
             return z, 1.0, 0.0
         prior = self.crowd.outputscales(j)[:, None]
         root = np.sqrt(1.0 + _WIDER * var / prior)

@@ -38,7 +38,7 @@ class _Cheapness:
 def best_point(models: Surrogates, space: Space, delta: float, rng: np.random.Generator) -> tuple[Array, float, float]:
     """The point, its expected cost and its P(safe); the safest trial where nothing is safe enough."""
     assert models.cost is not None
-    gamma = models.log_gamma_anywhere
+    gamma = models.log_gamma
     score = Score(log_floor=float(np.log1p(-delta)) if delta < 1.0 else -np.inf, weight=0.0, steepness=100.0)
     screened = candidates.screen(space, models, gamma, rng=rng)
     tried = models.cost.data.X[: models.successes]

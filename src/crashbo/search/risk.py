@@ -2,7 +2,8 @@
 
 May import models and below.
 
-A risk turns the situation of a study into a floor under P(safe); within it the acquisition is EI x Gamma.
+A risk turns the situation of a study into a floor under P(safe); within it the acquisition is EI x Gamma. Floors are of
+P(safe) as corrected by how the study's proposals fared (see `trust`).
 `Adaptive` is our default:
 - usually the floor is high: caution lowers both crashes and regret, since the gain beyond the boundary is
   mostly imagined;
@@ -17,15 +18,16 @@ A risk turns the situation of a study into a floor under P(safe); within it the 
 """
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from crashbo.search.trust import Trust
+
 Array = NDArray[np.float64]
 
-_LATELY = 30  # trials over which predicted and observed crashes are compared
-_MOST_DISTRUST = 7.0
 _ALL_BUT_SURE = 0.995
 _LOG_WORTHWHILE = float(np.log(0.3))  # a gain of this share of the noise is worth a leap, or a trial at all
 _NEARLY = 0.8  # share of the highest P(safe) there is
@@ -60,12 +62,18 @@ class Situation:
     log_value: Array  # log of EI x P(safe), at points all over the space
     log_gamma: Array  # log P(safe) there
     log_noise: float  # of the cost
-    predicted: Array  # P(safe) of the told trials when the search proposed them, NaN for others
+    predicted: Array  # P(safe) of the told trials by the model when the search proposed them, NaN for others
+    reported: Array  # the same, as it was corrected then
     crashed: NDArray[np.bool_]
     cost: Array  # NaN where crashed
     pending: int
     trials_left: int | None
     is_ambiguous: bool = False  # whether some crash may have been due to either of several causes
+
+    @cached_property
+    def trust(self) -> Trust:
+        """What the model's P(safe) is worth by now."""
+        return Trust.of(self.predicted, self.crashed)
 
     def log_gain(self, floor: float) -> float:
         """The most that points with at least this P(safe) promise."""
@@ -96,18 +104,15 @@ class Adaptive:
     leap: float = 0.1
     small_leaps: tuple[float, ...] = (0.75, 0.5, 0.25)  # while it is not clear what crashes are due to
     worth: float = 2.0  # times the gain above the floor that a leap must promise
-    distrust: float = 1.0  # of P(safe), for every crash more than it predicted lately
     patience: float = 2.0  # trials between leaps
     backoff: float = 1.3  # by which every leap that crashes lengthens the wait
-
-    strict: bool = False  # hold the floor also where nothing reaches it
 
     trials = None
 
     def floor(self, situation: Situation) -> float:
         """See the module's docstring."""
         exhausted = situation.log_gain(ALL_BUT_SAFE) < situation.log_noise
-        floor = self._distrusting(self.raised if exhausted else self.usual, situation)
+        floor = situation.trust.needed(self.raised if exhausted else self.usual)
         price = max(situation.log_noise + _LOG_WORTHWHILE, situation.log_gain(self.usual) + float(np.log(self.worth)))
         leaps = (*self.small_leaps, self.leap) if situation.is_ambiguous else (self.leap,)
         worth_it = (leap for leap in leaps if situation.log_gain(leap) > price)
@@ -115,21 +120,13 @@ class Adaptive:
             return leap
         # Where nothing reaches the floor the safest point is one that is known already, and nothing is learnt there.
         safest = float(np.exp(situation.log_gamma.max()))
-        return floor if self.strict or safest >= floor else _NEARLY * safest
-
-    def _distrusting(self, floor: float, situation: Situation) -> float:
-        """The floor, raised by as many units of log odds as there were more crashes lately than predicted."""
-        p = situation.predicted[-_LATELY:]
-        steady = p >= self.usual - 0.02  # leaps, and trials that the search did not propose, say nothing of it
-        surprise = float(np.sum(situation.crashed[-_LATELY:][steady]) - np.sum(1.0 - p[steady]))
-        odds = floor / (1.0 - floor) * np.exp(np.clip(self.distrust * surprise, 0.0, _MOST_DISTRUST))
-        return float(odds / (1.0 + odds))
+        return floor if safest >= floor else _NEARLY * safest
 
     def _rested(self, situation: Situation, leap: float) -> bool:
         """Whether the last leap is long enough ago, given how daring this is and how many crashed since one paid."""
         noise = float(np.exp(situation.log_noise))
         best, in_vain, last = np.inf, 0, -np.inf
-        for i, (p, cost) in enumerate(zip(situation.predicted, situation.cost, strict=True)):
+        for i, (p, cost) in enumerate(zip(situation.reported, situation.cost, strict=True)):
             if p < self.usual - 0.02:
                 last = i
                 in_vain = in_vain + 1 if np.isnan(cost) else 0 if cost < best - 2.0 * noise else in_vain
@@ -162,16 +159,17 @@ class MinSafe:
             raise ValueError(f"MinSafe must be given a P(safe) in [0, 1); got {self.p!r}. 0.9 is a usual one.")
 
     def floor(self, situation: Situation) -> float:
-        """As given."""
-        return self.p
+        """What the model must predict, for P(safe) to be as given."""
+        return situation.trust.needed(self.p) if self.p > 0.0 else 0.0
 
 
 @dataclass(frozen=True)
 class Budget:
     """At most `crashes` crashes over `trials` trials, pending ones counted as possible crashes.
 
-    The budget is spent as the default would, but never faster than what is left allows; the last crash of it is
-    kept in reserve for trials that are all but sure, and when nothing is left, proven settings are repeated.
+    The budget is spent as the default would spend it, early trials more freely than late ones; what was spent too fast
+    is made up for by caution. The last crash is kept in reserve for trials that are all but sure, and when
+    nothing is left, proven settings are repeated.
     """
 
     crashes: int
@@ -187,14 +185,18 @@ class Budget:
         left = self.crashes - int(situation.crashed.sum()) - situation.pending
         if left <= 0:
             return 1.0
-        usual = Adaptive(strict=True).floor(situation)
+        usual = Adaptive().floor(situation)
         if left == 1:
             return max(usual, _ALL_BUT_SURE)
         if situation.trials_left is None:
             return usual
+        told = len(situation.crashed)
+        due = self.crashes * float(np.sqrt(told / (told + situation.trials_left)))
+        if self.crashes - left <= due:
+            return usual
         # What is left, the last one aside, is spread over the trials to come.
-        fair = min(1.0 - (left - 1) / max(situation.trials_left, 1), _ALL_BUT_SURE)
-        return usual if usual < Adaptive().usual and 2 * left > self.crashes else max(usual, fair)
+        fair = 1.0 - (left - 1) / max(situation.trials_left, 1)
+        return max(usual, min(fair, _ALL_BUT_SURE))
 
 
 def risk_of(risk: Any) -> Risk:

@@ -136,13 +136,13 @@ class Surrogates:
 
     @property
     def log_gamma(self) -> LogGamma:
-        """log P(safe), with the uncertainty of thresholds and hyperparameters in it."""
-        return LogGamma(self.crowd)
+        """log P(safe), with the uncertainty of thresholds and hyperparameters in it, wary where nobody has been."""
+        return LogGamma(self.crowd, wary=True)
 
     @property
-    def log_gamma_anywhere(self) -> LogGamma:
-        """The same for points that no search selected: wary of places where nobody has been."""
-        return LogGamma(self.crowd, wary=True)
+    def unwary_log_gamma(self) -> LogGamma:
+        """The same as the model alone has it."""
+        return LogGamma(self.crowd)
 
     @cached_property
     def eta(self) -> float:

@@ -26,7 +26,8 @@ class Task:
     seen: Observations
     risk: Risk
     memory: Memory | None
-    predicted: Array  # P(safe) of the told trials when the search proposed them, NaN for others
+    predicted: Array  # P(safe) of the told trials by the model when the search proposed them, NaN for others
+    reported: Array  # the same, as it was corrected then
     trials_left: int | None  # where the study's length is announced
     fitted: Surrogates | None = None  # both models of these very observations, if somebody looked before
     sign: float = 1.0  # -1 where the user maximises: costs in `seen` are turned over

@@ -20,7 +20,7 @@ _TOLERANCE = 0.01  # by which a point may fall short of the floor's P(safe) and 
 def propose(task: Task, rng: np.random.Generator) -> Proposal:
     """The point that maximises log EI + log Gamma under the study's risk."""
     models = task.surrogates
-    gamma = models.log_gamma
+    gamma = models.unwary_log_gamma if isinstance(task.risk, Paper) else models.log_gamma
     taken = task.taken
     if models.cost is None:
         return _look_for_a_success(task, gamma, taken, rng)
@@ -56,6 +56,7 @@ def _situation(task: Task, screened: Screen, improvement: LogEI) -> Situation:
         log_gamma=screened.log_gamma,
         log_noise=float(np.log(task.surrogates.resolution)),
         predicted=task.predicted,
+        reported=task.reported,
         crashed=task.seen.crashed,
         cost=task.seen.cost,
         pending=len(task.seen.pending),

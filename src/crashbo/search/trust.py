@@ -1,0 +1,61 @@
+"""How far P(safe) is borne out by what became of a study's own proposals.
+
+May import numerics only.
+
+A search prefers x whose P(safe) is over-estimated, and a model may be too sure, or too timid, of one machine. So the
+log odds of what the model predicts are corrected by a slope a and a shift b, the most probable ones given how the
+last proposals fared:
+    prod_i p_i'^success_i (1 - p_i')^crash_i N(a; 1, _SLOPE_SPREAD^2) N(b; 0, _SHIFT_SPREAD^2),
+    logit p_i' = a logit p_i + b.
+What a proposal reports is p', and floors under P(safe) are floors under p'.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit, logit
+
+Array = NDArray[np.float64]
+
+_LATELY = 30  # proposals that are looked at: a model changes as it learns
+_SLOPE_SPREAD = 0.3
+_SHIFT_SPREAD = 0.7
+_LEAST_SLOPE = 0.2
+_MOST = 0.999  # a model that is surer than this is not believed further
+_FAR = 9.0  # log odds beyond which nothing is asked of a model
+_STEPS = 20  # of Newton's method, damped; the log posterior is concave
+_TOLERANCE = 1e-10
+
+
+@dataclass(frozen=True)
+class Trust:
+    """The correction of a study's P(safe)."""
+
+    slope: float = 1.0
+    shift: float = 0.0
+
+    @staticmethod
+    def of(predicted: Array, crashed: NDArray[np.bool_]) -> "Trust":
+        """From the trials in order, with P(safe) as the model predicted it; NaN where the search proposed nothing."""
+        proposed = np.flatnonzero(~np.isnan(predicted))[-_LATELY:]
+        z = logit(np.clip(predicted[proposed], 1.0 - _MOST, _MOST))
+        inputs = np.stack([z, np.ones_like(z)])
+        spreads, usual = np.array([_SLOPE_SPREAD, _SHIFT_SPREAD]), np.array([1.0, 0.0])
+        found = usual.copy()
+        for _ in range(_STEPS):
+            p = expit(found @ inputs)
+            slope = inputs @ (~crashed[proposed] - p) - (found - usual) / spreads**2
+            step = np.linalg.solve((inputs * p * (1.0 - p)) @ inputs.T + np.diag(spreads**-2.0), slope)
+            found += np.clip(step, -1.0, 1.0)
+            if np.abs(step).max() < _TOLERANCE:
+                break
+        return Trust(max(float(found[0]), _LEAST_SLOPE), float(found[1]))
+
+    def corrected(self, p: float) -> float:
+        """What the model's P(safe) is worth."""
+        return float(expit(self.slope * logit(np.clip(p, 1e-12, 1.0 - 1e-12)) + self.shift))
+
+    def needed(self, p: float) -> float:
+        """What the model must predict, for it to be worth p in (0, 1)."""
+        return float(expit(np.clip((logit(p) - self.shift) / self.slope, -_FAR, _FAR)))
