@@ -48,7 +48,7 @@ def test_minimising_the_negative_is_the_same():
 
 
 def test_a_fresh_sampler_for_every_trial_loses_nothing_but_time():
-    study = jumps(8)
+    study = jumps(9)
     proposals = []
     for sampler in (CrashSampler(seed=5), CrashSampler(seed=5), copy.deepcopy(study.sampler), pickled(study.sampler)):
         twin = optuna.create_study(direction="maximize", sampler=sampler)

@@ -108,3 +108,23 @@ def test_a_model_is_asked_for_anew_after_a_step_that_gained_much():
     asked.clear()
     descend(bowl, start, *box, metric=metric)
     assert len(asked) == 1
+
+
+@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e3])
+def test_a_metric_far_off_is_mended_by_steps_that_fail(seed, scale):
+    rng = np.random.default_rng(seed)
+    D = 4
+    A = rng.standard_normal((D, D))
+    A, centre = A @ A.T + 0.1 * np.eye(D), rng.uniform(-0.5, 1.5, D)
+
+    def steep(x):  # convex; its curvature grows away from the centre
+        gap = x - centre
+        inner = gap @ A
+        square = np.sum(inner * gap, axis=1)
+        return 0.5 * square + 0.25 * square**2, inner * (1.0 + square)[:, None]
+
+    start = rng.random(D)
+    theirs = minimize(lambda x: steep(x[None])[0][0], start, bounds=[(0.0, 1.0)] * D, options={"ftol": 1e-15})
+    found = descend(steep, start[None], np.zeros(D), np.ones(D), metric=lambda: scale * np.eye(D)[None])
+    assert found.value[0] <= theirs.fun + 1e-6 * max(1.0, abs(theirs.fun))

@@ -78,7 +78,7 @@ def test_one_huge_cost_does_not_spoil_the_search(seed):
         trial = optimizer.ask()
         bowl = (trial.params["x"] - 0.3) ** 2 + (trial.params["y"] - 0.6) ** 2
         optimizer.tell(trial, cost=1e9 if i == 2 else 1.0 + bowl)
-    assert optimizer.best.cost < 1.005
+    assert optimizer.best.cost < 1.01
 
 
 def test_the_best_is_the_success_with_the_least_cost():

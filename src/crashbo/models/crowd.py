@@ -12,9 +12,8 @@ Thresholds are not drawn: each member has the mode's, as far above the highest s
 function's own spread, with the same relative uncertainty, which P(safe) takes in exactly.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,16 +22,31 @@ from crashbo.models import latent
 from crashbo.models.fit import log_posterior
 from crashbo.models.information import information
 from crashbo.models.latent import Hyperparameters, Posterior
+from crashbo.models.moments import Moments
 from crashbo.models.parts import Part
-from crashbo.numerics.kernels import stacked_squared_distances
-from crashbo.numerics.linalg import SitePosterior, cholesky, product, times
+from crashbo.numerics.linalg import cholesky
 
 Array = NDArray[np.float64]
 
 _DRAWS = 4
 _LOG_WEIGHTS = (-4.0, 0.5)  # least and most, relative to the mode's
 _EP_TOLERANCE = 1e-2
+_HELD_TOLERANCE = 0.05  # where the weights are known already, and only P(safe) is asked for
 _MAX_SWEEPS = 20
+
+
+@dataclass(frozen=True)
+class Views:
+    """K sets of hyperparameters of G latent functions: what a crowd is made of, the trials aside."""
+
+    hypers: tuple[tuple[Hyperparameters, ...], ...]
+    log_weights: Array  # (K,), of weights that sum to one
+    spreads: Array  # (K, G), standard deviations of the thresholds
+
+    def of(self, middle: Posterior) -> "Crowd":
+        """The crowd of these views about a posterior at the first of them."""
+        others = (_condition(middle, hypers, _HELD_TOLERANCE) for hypers in self.hypers[1:])
+        return Crowd((middle, *others), self.log_weights, self.spreads)
 
 
 @dataclass(frozen=True)
@@ -48,6 +62,11 @@ class Crowd:
         """One posterior, taken for true; `spreads` are the standard deviations of its thresholds, (G,)."""
         certain = np.zeros(len(posterior.hypers))
         return Crowd((posterior,), np.zeros(1), (certain if spreads is None else spreads)[None])
+
+    @property
+    def views(self) -> Views:
+        """What other trials can be seen with."""
+        return Views(tuple(post.hypers for post in self.members), self.log_weights, self.spreads)
 
     def levels(self, j: int) -> Array:
         """Thresholds of latent function j, (K,)."""
@@ -65,46 +84,29 @@ class Crowd:
 
     def predict(self, j: int, X: Array) -> tuple[Array, Array]:
         """Mean and variance of latent function j at X under each member, both (K, m)."""
-        return self._moments(j, self._profiles(j, X)[0])
+        return self._moments[j].at(X)
 
     def predict_with_gradient(self, j: int, X: Array) -> tuple[Array, Array, Array, Array]:
         """Mean and variance of latent function j at X, both (K, m), and their gradients in X, both (K, m, D)."""
-        K, (m, D) = len(self.members), X.shape
-        k, slope = self._profiles(j, X)
-        of_mean, of_var = np.empty_like(slope), np.empty_like(slope)
-        mean, var = self._moments(j, k)
-        for i, (block, h, post) in enumerate(self._blocks(j, m)):
-            of_mean[:, block] = (2.0 * np.sqrt(h.outputscale) * post.b)[:, None] * slope[:, block]
-            pull = np.where(var[i] < h.outputscale, -4.0 * h.outputscale, 0.0)  # it is the prior's at most
-            of_var[:, block] = pull * post.W_times(k[:, block]) * slope[:, block]
-        both = np.concatenate([of_mean, of_var], axis=1)
-        gradients = np.tile(X, (2 * K, 1)) * both.sum(axis=0)[:, None] - product(both.T, self.members[0].data.X)
-        in_mean, in_var = gradients.reshape(2, K, m, D) / self._lengthscales(j)[:, None, :] ** 2
-        return mean, var, in_mean, in_var
+        return self._moments[j].with_gradient(X)
+
+    @property
+    def is_several(self) -> bool:
+        """Whether there is more than one member."""
+        return len(self.members) > 1
+
+    @cached_property
+    def middle(self) -> "Crowd":
+        """The first member alone."""
+        return replace(self, members=self.members[:1], log_weights=np.zeros(1), spreads=self.spreads[:1])
 
     def with_crashes(self, X: Array) -> "Crowd":
         """The same as if trials at X had crashed, at the same hyperparameters."""
         return replace(self, members=tuple(post.with_crashes(X) for post in self.members)) if len(X) else self
 
-    def _profiles(self, j: int, X: Array) -> tuple[Array, Array]:
-        """Covariances of the trials with X and their slopes, (n, K m): a block of m columns for each member."""
-        first = self.members[0]
-        return first.kernel.profile(stacked_squared_distances(first.data.X, X, self._lengthscales(j)))
-
-    def _moments(self, j: int, k: Array) -> tuple[Array, Array]:
-        m = k.shape[1] // len(self.members)
-        pairs = [
-            (h.mean + np.sqrt(h.outputscale) * times(k[:, block].T, post.b), h.outputscale * post.variance(k[:, block]))
-            for block, h, post in self._blocks(j, m)
-        ]
-        return np.stack([mean for mean, _ in pairs]), np.stack([var for _, var in pairs])
-
-    def _blocks(self, j: int, m: int) -> Iterator[tuple[slice, Hyperparameters, SitePosterior]]:
-        for i, member in enumerate(self.members):
-            yield slice(i * m, (i + 1) * m), member.hypers[j], member.ep.posteriors[j]
-
-    def _lengthscales(self, j: int) -> Array:
-        return np.stack([post.hypers[j].lengthscales for post in self.members])
+    @cached_property
+    def _moments(self) -> tuple[Moments, ...]:
+        return tuple(latent.moments_of(self.members, j) for j in range(len(self.members[0].hypers)))
 
 
 def gather(posterior: Posterior, parts: tuple[Part, ...], spreads: Array) -> Crowd:
@@ -118,9 +120,7 @@ def gather(posterior: Posterior, parts: tuple[Part, ...], spreads: Array) -> Cro
     for d in range(_DRAWS):
         drawn = [gaussian.drawn(d) for gaussian in gaussians]
         hypers = tuple(part.outside(h) for part, (h, _) in zip(parts, drawn, strict=True))
-        member = latent.condition(
-            posterior.data, hypers, start=posterior.sites(), tolerance=_EP_TOLERANCE, max_sweeps=_MAX_SWEEPS
-        )
+        member = _condition(posterior, hypers)
         members.append(member)
         log_weights.append(log_posterior(member, parts) - mode + sum(fall for _, fall in drawn))
         ratios = [np.sqrt(h.outputscale / old.outputscale) for h, old in zip(hypers, posterior.hypers, strict=True)]
@@ -128,6 +128,11 @@ def gather(posterior: Posterior, parts: tuple[Part, ...], spreads: Array) -> Cro
     weights = np.exp(np.clip(log_weights, *_LOG_WEIGHTS))
     weights[0] = 1.0
     return Crowd(tuple(members), np.log(weights / weights.sum()), np.array(widths))
+
+
+def _condition(middle: Posterior, hypers: tuple[Hyperparameters, ...], tolerance: float = _EP_TOLERANCE) -> Posterior:
+    """What the same trials say under other hyperparameters."""
+    return latent.condition(middle.data, hypers, start=middle.sites(), tolerance=tolerance, max_sweeps=_MAX_SWEEPS)
 
 
 @dataclass(frozen=True)

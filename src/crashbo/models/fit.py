@@ -14,18 +14,19 @@ from crashbo.models.hybrid import HybridData
 from crashbo.models.information import information
 from crashbo.models.latent import Hyperparameters, Posterior, Warm
 from crashbo.models.parts import Part
+from crashbo.models.screen import screened
 from crashbo.numerics import bfgs
 
 Array = NDArray[np.float64]
 
-_EP_TOLERANCE = 0.1  # within the search: the evidence is stationary in the sites, so it errs by the square
-_FINAL_TOLERANCE = 1e-6  # of the posterior that is returned
+_EP_TOLERANCE = 0.2  # within the search: the evidence is stationary in the sites, so it errs by the square
+_FINAL_TOLERANCE = 1e-4  # of the posterior that is returned, in its standard deviations
 _MAX_SWEEPS = 40
 _MIN_SWEEPS = 5  # where EP keeps failing, as it must where a hard step is contradicted, it is given ever fewer
 _MAX_EVALUATIONS = 150
-_ENOUGH = 0.02
+_ENOUGH = 0.05  # nats
 _REACH = 1.0  # of one step, in any coordinate
-_RENEWED = 20.0  # nats; a step that gained more has left the region that Fisher's information spoke of
+_RENEWED = 8.0  # nats; a step that gained more has left the region that Fisher's information spoke of
 _PASSES = 3  # over coupled latent functions
 _PASS_ENOUGH = 0.05  # nats; a pass that gains less is the last
 
@@ -65,6 +66,8 @@ def fit(
     if start is not None and start.measured == data.kind:
         parts = tuple(part.started_from(h) for part, h in zip(parts, start.hypers, strict=True))
         sites = start.sites
+    else:
+        parts = tuple(screened(part, data, j) for j, part in enumerate(parts))
     search = _Search(max_evaluations, tolerance, enough)
     return search.one(data, parts[0], sites) if len(parts) == 1 else search.several(data, parts, sites)
 
@@ -93,7 +96,8 @@ class _Search:
         posterior = latent.condition(data, best.hypers, start=best.sites(), grams=best.grams, tolerance=self.tolerance)
         converged = posterior.ep.converged and objective.evaluations < self.max_evaluations
         sweeps = objective.sweeps + posterior.ep.sweeps
-        return Fit(posterior, (part,), objective.best_value, objective.evaluations, sweeps, converged)
+        reached = log_posterior(posterior, (part,))
+        return Fit(posterior, (part,), reached, objective.evaluations, sweeps, converged)
 
     def several(self, data: HybridData, parts: tuple[Part, ...], sites: Sites | None) -> Fit:
         """The fit of several: each alone while the others stand still, until that gains nothing.

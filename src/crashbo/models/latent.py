@@ -14,7 +14,9 @@ The evidence is written so that a small noise costs no digits: the textbook's 1/
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,15 +25,17 @@ from numpy.typing import NDArray
 from crashbo.models import ep
 from crashbo.models.ep import Sites
 from crashbo.models.hybrid import HybridData
+from crashbo.models.moments import Moments
 from crashbo.models.steps import Steps
 from crashbo.numerics.gaussians import LOG_SQRT_2PI
-from crashbo.numerics.kernels import MATERN52, Kernel, squared_distances, trace_gradient
-from crashbo.numerics.linalg import product, times
+from crashbo.numerics.kernels import MATERN52, Kernel, trace_gradient
+from crashbo.numerics.linalg import times
 
 Array = NDArray[np.float64]
 
 # A noise below this share of sqrt(outputscale) is taken as this: less is not representable beside K.
 _LEAST_NOISE = 1e-7
+_LEAST_SHARE = 1e-12  # of the variance that a trial's own measurement leaves
 _ALONE_TOLERANCE = 1e-3  # of a posterior that begins at its fixed point
 
 
@@ -101,24 +105,23 @@ class Posterior:
 
     def predict(self, j: int, X: Array) -> tuple[Array, Array]:
         """Mean and variance of latent function j at X (eq. 8)."""
-        h, post = self.hypers[j], self.ep.posteriors[j]
-        k = self.kernel.matrix(self.data.X, X, h.lengthscales)
-        return h.mean + np.sqrt(h.outputscale) * times(k.T, post.b), h.outputscale * post.variance(k)
+        mean, var = self.moments[j].at(X)
+        return mean[0], var[0]
 
     def predict_with_gradient(self, j: int, X: Array) -> tuple[Array, Array, Array, Array]:
         """Mean and variance of latent function j at X, (m,), and their gradients in X, (m, D)."""
-        h, post = self.hypers[j], self.ep.posteriors[j]
-        k, slope = self.kernel.profile(squared_distances(self.data.X / h.lengthscales, X / h.lengthscales))
-        mean, var = times(k.T, post.b), post.variance(k)
-        scale = np.sqrt(h.outputscale)
-        in_mean = self._input_gradient(post.b[:, None] * slope, X, h)
-        in_var = self._input_gradient(np.where(var < 1.0, post.W_times(k), 0.0) * slope, X, h)  # prior's at most
-        return h.mean + scale * mean, h.outputscale * var, scale * in_mean, -2.0 * h.outputscale * in_var
+        mean, var, in_mean, in_var = self.moments[j].with_gradient(X)
+        return mean[0], var[0], in_mean[0], in_var[0]
 
-    def _input_gradient(self, A: Array, X: Array, h: Hyperparameters) -> Array:
-        """Gradient in X of sum_i a_i k(x_i, X), given A = a k' of shape (n, m)."""
-        gradient: Array = 2.0 * (X * A.sum(axis=0)[:, None] - product(A.T, self.data.X)) / h.lengthscales**2
-        return gradient
+    def mean_at_trials(self, j: int) -> Array:
+        """Mean of latent function j at the trials, (n,)."""
+        h = self.hypers[j]
+        return np.asarray(h.mean + math.sqrt(h.outputscale) * self.ep.posteriors[j].mean)
+
+    @cached_property
+    def moments(self) -> tuple[Moments, ...]:
+        """What each latent function is like anywhere."""
+        return tuple(moments_of((self,), j) for j in range(len(self.hypers)))
 
     def gradient(self, j: int) -> Gradient:
         """Exact gradient of the log evidence: at EP's fixed point the sites contribute nothing."""
@@ -146,6 +149,17 @@ class Posterior:
         if self.data.lower is not None:
             slopes = slopes[~self.data.bounded]
         return float(slopes.sum()) / math.sqrt(self.hypers[j].outputscale)
+
+    def surprises(self, j: int) -> Array:
+        """How far each measurement lies from what the other trials say of it, in standard deviations; 0 without one."""
+        h, post = self.hypers[j], self.ep.posteriors[j]
+        noise2 = relative_noise_std(h) ** 2
+        y = (self.data.filled[j] - h.mean) / math.sqrt(h.outputscale)
+        (tau, nu), seen = self.ep.sites, self.data.measured[j]
+        S, N = tau[j] + seen / noise2, nu[j] + seen * y / noise2
+        share = np.maximum(1.0 - S * post.var, _LEAST_SHARE)
+        gap = y - (post.mean - N * post.var) / share
+        return np.where(seen, gap / np.sqrt(post.var / share + noise2), 0.0)
 
     def alone(self, j: int) -> "Posterior":
         """The posterior of latent function j while the others stand still: the same, and quick to move along j."""
@@ -183,6 +197,19 @@ class Posterior:
         scale, mean = _scales(self.hypers)
         tau = self.ep.onward.tau / scale**2
         return Sites(tau, self.ep.onward.nu / scale + tau * mean)
+
+
+def moments_of(posteriors: Sequence[Posterior], j: int) -> Moments:
+    """What latent function j is like under several posteriors given the same trials."""
+    first, hypers = posteriors[0], [post.hypers[j] for post in posteriors]
+    return Moments(
+        first.data.X,
+        first.kernel,
+        tuple(post.ep.posteriors[j] for post in posteriors),
+        np.stack([h.lengthscales for h in hypers]),
+        np.array([h.outputscale for h in hypers]),
+        np.array([h.mean for h in hypers]),
+    )
 
 
 def condition(

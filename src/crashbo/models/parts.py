@@ -24,6 +24,8 @@ Array = NDArray[np.float64]
 _LOGS = ("lengthscales", "outputscale", "noise_std", "crash_noise_std")
 _SAME = 1e-13  # measurements that spread by less than this share of their size are all the same
 _WIDTH = 0.05  # of the threshold's linear stretch
+_TOP = 6  # successes whose spacing tells how close to the highest of them a threshold is likely
+_NEAR = 0.25  # of that spacing: noise has lifted the highest
 _PRIOR_INFORMATION = 0.7  # of a coordinate: about that of our own priors
 
 
@@ -173,7 +175,7 @@ def make_part(
         _drop(learnt, "crash_noise_std")
     reference = _reference(u, sign)
     bounds = (-np.inf, np.inf)
-    c = reference + prior.excess.start
+    c = reference + min(prior.excess.start, _NEAR * _spacing(u, sign))
     if isinstance(threshold, float):
         c = (threshold - shift) / scale
     elif isinstance(threshold, tuple):
@@ -209,6 +211,12 @@ def _reference(u: Array, sign: Array) -> float:
     if successes.size:
         return float(successes.max())
     return float(crashes.min()) - 1.0 if crashes.size else 0.0
+
+
+def _spacing(u: Array, sign: Array) -> float:
+    """How far apart the highest successes are; infinite if there are not two, or no crash says that there is a wall."""
+    top = np.sort(u[~np.isnan(u) & (sign > 0)])[-_TOP:]
+    return float(top[-1] - top[0]) / (len(top) - 1) if len(top) > 1 and np.any(sign < 0) else np.inf
 
 
 def _start(prior: Density | float) -> float:

@@ -75,6 +75,7 @@ def minimise(
     alive = np.isfinite(f) & np.all(np.isfinite(g), axis=1)
     d = np.zeros_like(x)
     t = np.ones(m)
+    failed = np.zeros(m, dtype=bool)  # a step from where they are now
     turned = alive.copy()  # starts that need a new direction
     while True:
         if turned.any():
@@ -95,9 +96,15 @@ def minimise(
         usable = np.isfinite(f_new) & np.isfinite(g_new).all(axis=1)
         better = usable & (f_new <= f[i] + _ARMIJO * slope)
         if not better.all():
-            back = everyone[i][~better]
+            back, at = everyone[i][~better], _which(~better)
             t[back] *= _shrinkage(np.where(usable, f_new, np.inf)[~better] - f[back], slope[~better])
             alive[back[t[back] < _SHORTEST]] = False
+            if metric is not None:
+                # A model that had a scale from the first learns from a failure, once a point, and looks elsewhere.
+                k = usable[at] & ~failed[back] & (_dots(s[at], g_new[at] - g[back]) > 0.0)
+                H[back[k]] = _updated(H[back[k]], s[at][k], (g_new[at] - g[back])[k], fresh[back[k]])
+                turned[back[k]] = alive[back[k]]
+                failed[back] = True
         if better.any():
             on, new = everyone[i][better], _which(better)
             H[on] = _updated(H[on], s[new], g_new[new] - g[on], fresh[on])
@@ -109,6 +116,7 @@ def minimise(
             idle[on] = np.where(gain < enough, idle[on] + 1, 0)
             x[on], f[on], g[on] = x_new[new], f_new[new], g_new[new]
             alive[on] = turned[on] = idle[on] < 2
+            failed[on] = False
 
 
 def _which(mask: NDArray[np.bool_]) -> Any:

@@ -82,21 +82,39 @@ def _row_squares(U: Array) -> Array:
     return squares
 
 
-def stacked_squared_distances(X: Array, Z: Array, lengthscales: Array) -> Array:
-    """Squared distances of X and Z under each of K sets of lengthscales, (n, K m): a block of m columns a set."""
-    m, center = len(Z), X.mean(axis=0)
-    U, V = X - center, Z - center
-    inverse = np.repeat(lengthscales**-2.0, m, axis=0)
-    V = np.tile(V, (len(lengthscales), 1))
-    scaled = inverse * V
-    right = np.concatenate([inverse, -2.0 * scaled, np.sum(scaled * V, axis=1, keepdims=True)], axis=1)
-    r2 = product(np.concatenate([U * U, U, np.ones((len(U), 1))], axis=1), right.T)
-    largest = np.maximum(np.max(U * U, axis=0, initial=0.0), np.max(V * V, axis=0, initial=0.0))
-    near = r2 <= _NEAR * times(inverse, largest)
-    if near.any():
-        i, column = np.nonzero(near)
-        r2[i, column] = np.sum(inverse[column] * (U[i] - V[column]) ** 2, axis=1)
-    return r2
+@dataclass(frozen=True)
+class Distances:
+    """Squared distances of n points X from others, under each of K sets of lengthscales; made to be asked often."""
+
+    center: Array  # (D,)
+    U: Array  # X less the center
+    left: Array  # (n, 2 D + 1), the factor of all distances that X alone gives
+    inverse: Array  # (K, D), of the squared lengthscales
+    largest: Array  # (D,), of the squares of U
+
+    @staticmethod
+    def of(X: Array, lengthscales: Array) -> "Distances":
+        """From X, (n, D), under lengthscales (K, D)."""
+        center = X.mean(axis=0)
+        U = X - center
+        left = np.asfortranarray(np.concatenate([U * U, U, np.ones((len(U), 1))], axis=1))
+        return Distances(center, U, left, lengthscales**-2.0, np.max(U * U, axis=0, initial=0.0))
+
+    def to(self, Z: Array) -> Array:
+        """To Z, (m, D): an array (n, K m), a block of m columns a set."""
+        (K, D), m, V = self.inverse.shape, len(Z), Z - self.center
+        right = np.empty((K, m, 2 * D + 1))
+        right[:, :, :D] = self.inverse[:, None, :]
+        np.multiply(right[:, :, :D], V, out=right[:, :, D : 2 * D])
+        np.einsum("kmd,md->km", right[:, :, D : 2 * D], V, out=right[:, :, -1])
+        right[:, :, D : 2 * D] *= -2.0
+        r2 = product(self.left, right.reshape(K * m, 2 * D + 1).T)
+        largest = np.maximum(self.largest, np.max(V * V, axis=0, initial=0.0))
+        near = r2 <= np.repeat(_NEAR * times(self.inverse, largest), m)
+        if near.any():
+            i, column = np.nonzero(near)
+            r2[i, column] = np.sum(self.inverse[column // m] * (self.U[i] - V[column % m]) ** 2, axis=1)
+        return r2
 
 
 def _matern52(r2: Array) -> tuple[Array, Array]:

@@ -67,14 +67,19 @@ class SitePosterior:
         reduction = _column_squares(self.F_times(k))
         if self.R is not None:
             reduction = reduction - _column_squares(product(self.R, k))
-        clipped: Array = np.clip(k_self - reduction, _EPS * k_self, k_self)
-        return clipped
+        return _within(k_self - reduction, k_self)
 
-    def W_times(self, k: Array) -> Array:
-        """W k, for k of shape (n, m)."""
-        FtFk = dtrmm(1.0, self.L_inv, self.F_times(k), lower=1, trans_a=1, overwrite_b=1)
-        Wk: Array = self.root[:, None] * FtFk
-        return Wk if self.R is None else Wk - product(self.R.T, product(self.R, k))
+    def variance_and_W_times(self, k: Array, k_self: float = 1.0) -> tuple[Array, Array]:
+        """`variance` and W k, for k of shape (n, m)."""
+        Fk = self.F_times(k)
+        reduction = _column_squares(Fk)
+        Wk: Array = dtrmm(1.0, self.L_inv, Fk, lower=1, trans_a=1, overwrite_b=1)
+        Wk *= self.root[:, None]
+        if self.R is not None:
+            Rk = product(self.R, k)
+            reduction -= _column_squares(Rk)
+            Wk -= product(self.R.T, Rk)
+        return _within(k_self - reduction, k_self), Wk
 
     def F_times(self, k: Array) -> Array:
         """F k, for k of shape (n, m)."""
@@ -240,6 +245,11 @@ def _scaled_product(L_inv: Array, root: Array, k: Array) -> Array:
 def _fortran(A: Array) -> tuple[Array, int]:
     """A in the order BLAS takes without a copy, and whether that is its transpose."""
     return (A, 0) if A.flags.f_contiguous else (A.T, 1)
+
+
+def _within(var: Array, most: float) -> Array:
+    """A variance that rounding may have carried out of (0, most]."""
+    return np.minimum(np.maximum(var, _EPS * most), most)
 
 
 def _column_squares(A: Array) -> Array:

@@ -187,6 +187,7 @@ class Optimizer:
         self._queue = [Queued("start", self.space.check(params)) for params in start or ()]
         self._confirmations = 0
         self._trials: dict[int, Trial] = {}
+        self._points: dict[int, Array] = {}  # of trials, in the unit cube
         self._memory: Memory | None = None
         self._cached: tuple[tuple[int, int], Surrogates] | None = None
         self._told = 0
@@ -392,7 +393,7 @@ class Optimizer:
         new._trials, new._warned = dict(self._trials), set(self._warned)
         new._queue = [queued for queued in self._queue if new.space.accepts(queued.params)]
         new._design = self._design.fitted_to(new.space)
-        new._memory, new._cached = None, None
+        new._memory, new._cached, new._points = None, None, {}
         new._rng = np.random.default_rng()
         new._rng.bit_generator.state = self._rng.bit_generator.state
         return new
@@ -543,7 +544,7 @@ class Optimizer:
         Y = [[c.sign * t.measured.get(c.name, np.nan) for c in self.constraints] for t in told]
         return Observations(
             numbers=tuple(t.number for t in told),
-            X=np.array([self.space.encode(t.params) for t in told]).reshape(len(told), self.space.dimension),
+            X=np.array([self._encoded(t) for t in told]).reshape(len(told), self.space.dimension),
             cost=np.array([self._sign * _cost(t) if t.state == "success" else np.nan for t in told]),
             Y=np.array(Y, dtype=float).reshape(len(told), len(names)),
             crashed=np.array([t.state == "crash" for t in told], dtype=bool),
@@ -552,13 +553,19 @@ class Optimizer:
                 [[c.name in t.censored or (c.censored and t.state == "crash") for c in self.constraints] for t in told],
                 dtype=bool,
             ).reshape(len(told), len(names)),
-            pending=np.array([self.space.encode(t.params) for t in self.trials if t.state == "pending"]).reshape(
+            pending=np.array([self._encoded(t) for t in self.trials if t.state == "pending"]).reshape(
                 -1, self.space.dimension
             ),
             cost_noise_std=self._cost_noise,
             noise_std=tuple(c.noise for c in self.constraints),
             thresholds=tuple(_turned(c) for c in self.constraints),
         )
+
+    def _encoded(self, trial: Trial) -> Array:
+        """A trial's point in the unit cube; its params never change."""
+        if trial.number not in self._points:
+            self._points[trial.number] = self.space.encode(trial.params)
+        return self._points[trial.number]
 
     def _surrogates(self) -> Surrogates | None:
         """Both models for the trials told so far; fitted once until something is told."""

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from crashbo.models.crowd import Views
 from crashbo.models.ep import Sites
 from crashbo.models.latent import Hyperparameters, Warm
 from crashbo.optimizer.records import AnyConstraint, Constraint, Trial, Unmeasured
@@ -124,6 +125,7 @@ def memory_out(memory: Memory | None) -> dict[str, Any] | None:
         "cost": _warm_out(memory.cost),
         "crash": _warm_out(memory.crash),
         "fitted_at": memory.fitted_at,
+        "views": _views_out(memory.views),
     }
 
 
@@ -131,14 +133,20 @@ def memory_in(saved: dict[str, Any] | None) -> Memory | None:
     """The memory of plain values."""
     if saved is None:
         return None
-    return Memory(tuple(saved["numbers"]), _warm_in(saved["cost"]), _warm_in(saved["crash"]), saved["fitted_at"])
+    return Memory(
+        tuple(saved["numbers"]),
+        _warm_in(saved["cost"]),
+        _warm_in(saved["crash"]),
+        saved["fitted_at"],
+        _views_in(saved.get("views")),
+    )
 
 
 def _warm_out(warm: Warm | None) -> dict[str, Any] | None:
     if warm is None:
         return None
     return {
-        "hypers": [asdict(h) for h in warm.hypers],
+        "hypers": _hypers_out(warm.hypers),
         "measured": list(warm.measured),
         "sites": None if warm.sites is None else [_array_out(site) for site in warm.sites],
     }
@@ -147,9 +155,33 @@ def _warm_out(warm: Warm | None) -> dict[str, Any] | None:
 def _warm_in(saved: dict[str, Any] | None) -> Warm | None:
     if saved is None:
         return None
-    hypers = tuple(Hyperparameters(**{**h, "lengthscales": np.array(h["lengthscales"])}) for h in saved["hypers"])
     sites = None if saved["sites"] is None else Sites(*(_array_in(site) for site in saved["sites"]))
-    return Warm(hypers, tuple(saved["measured"]), sites)
+    return Warm(_hypers_in(saved["hypers"]), tuple(saved["measured"]), sites)
+
+
+def _views_out(views: Views | None) -> dict[str, Any] | None:
+    if views is None:
+        return None
+    return {
+        "hypers": [_hypers_out(hypers) for hypers in views.hypers],
+        "log_weights": views.log_weights.tolist(),
+        "spreads": views.spreads.tolist(),
+    }
+
+
+def _views_in(saved: dict[str, Any] | None) -> Views | None:
+    if saved is None:
+        return None
+    hypers = tuple(map(_hypers_in, saved["hypers"]))
+    return Views(hypers, np.array(saved["log_weights"]), np.array(saved["spreads"]))
+
+
+def _hypers_out(hypers: tuple[Hyperparameters, ...]) -> list[dict[str, Any]]:
+    return [asdict(h) for h in hypers]
+
+
+def _hypers_in(saved: list[dict[str, Any]]) -> tuple[Hyperparameters, ...]:
+    return tuple(Hyperparameters(**{**h, "lengthscales": np.array(h["lengthscales"])}) for h in saved)
 
 
 def _array_out(values: Any) -> dict[str, Any]:

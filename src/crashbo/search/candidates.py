@@ -3,7 +3,7 @@
 May import models and below.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -20,7 +20,11 @@ _SCREEN = 64  # points a dimension
 _LARGEST_SCREEN = 512
 _CENTRES = 4  # good points whose surroundings are searched
 _AROUND = 40
+_LEVELS = (0.99, 0.95, 0.8, 0.4, 0.05)  # of P(safe) about which a floor may lie
+_KEPT = 24  # points a level that a crowd looks at
+_SPREAD = 64  # points that are kept whatever they promise
 _CLIMBERS = 6
+_EVALUATIONS = 35  # of a climb
 _MARGIN = 0.2  # of the cube's edges that the first trials leave out
 _EARLY = 5.0  # trials a dimension over which this fades
 _SAME = 1e-6  # two points closer than this in every coordinate are one
@@ -84,7 +88,7 @@ def screen(
 ) -> Screen:
     """Points all over the space, or a box in it, and around the best trials."""
     data, post = (models.crash.data, models.crash) if models.cost is None else (models.cost.data, models.cost)
-    merit = gamma(data.X) if models.cost is None else -models.cost.predict(0, data.X)[0]
+    merit = gamma(data.X) if models.cost is None else -models.cost.mean_at_trials(0)
     return screen_around(space, data.X, merit, post.hypers[0].lengthscales, gamma, box, rng=rng)
 
 
@@ -108,9 +112,39 @@ def screen_around(
     return Screen(X, gamma(X), np.maximum(0.3 * lengthscales, 1e-3), box)
 
 
-def best(space: Space, screened: Screen, utility: Utility, gamma: Utility, score: Score, taken: Array) -> Found:
-    """The point of highest score that is not one of `taken`, unless every point is."""
-    values = score(utility(screened.X), screened.log_gamma)
+def narrowed(screened: Screen, worth: Array, gamma: Utility | None) -> tuple[Screen, Array]:
+    """Those candidates that may matter, as `gamma` sees them, and their worth.
+
+    The screen's own P(safe) is a rough one, unless there is no better `gamma`. Kept are the safest, the most valuable
+    above every level near which a floor may lie, and some all over the space, for whoever values them otherwise.
+    """
+    values = worth + screened.log_gamma
+    ranks = [np.where(screened.log_gamma >= np.log(level), values, -np.inf) for level in _LEVELS]
+    kept = np.zeros(len(values), dtype=bool)
+    kept[:_SPREAD] = True
+    for rank in (screened.log_gamma, *ranks):
+        kept[np.argsort(-rank, kind="stable")[:_KEPT]] = True
+    X = screened.X[kept]
+    log_gamma = screened.log_gamma[kept] if gamma is None else gamma(X)
+    return replace(screened, X=X, log_gamma=log_gamma), worth[kept]
+
+
+def best(
+    space: Space,
+    screened: Screen,
+    utility: Utility,
+    gamma: Utility,
+    score: Score,
+    taken: Array,
+    worth: Array | None = None,
+    *,
+    evaluations: int = _EVALUATIONS,
+) -> Found:
+    """The point of highest score that is not one of `taken`, unless every point is.
+
+    `worth` is the utility of the screened points, where it is known already; `evaluations` are those of the climb.
+    """
+    values = score(utility(screened.X) if worth is None else worth, screened.log_gamma)
     top = diverse_best(screened.X, values, _CLIMBERS, screened.apart)
     ends = space.snap(
         climb(
@@ -119,6 +153,8 @@ def best(space: Space, screened: Screen, utility: Utility, gamma: Utility, score
             space.continuous,
             screened.box.low,
             screened.box.high,
+            widths=screened.apart,
+            evaluations=evaluations,
         )
     )
     ends_gamma = gamma(ends)

@@ -26,28 +26,29 @@ from crashbo.search.surrogates import Surrogates
 Array = NDArray[np.float64]
 
 _SHARES = (0.7, 0.5, 0.35)  # of the lengthscales
+_MANY = 300  # successes past which it doubts as much at once, since every doubt takes a Cholesky factor
 _WELLS = 4  # to be filled at most
 _AWAY = 0.1  # correlation with the best trial of a well below which another is away from it
 _RARITY = 2.0  # standard deviations below the mean at which the level of a filled well lies
 _LEAST_SPREAD = 3.0  # times the noise
 
 
-def improvement(models: Surrogates, screened: Screen, floor: float, log_noise: float) -> LogEI:
-    """Expected improvement under the least doubt that leaves something to gain, or the last."""
+def improvement(models: Surrogates, screened: Screen, floor: float, log_noise: float) -> tuple[LogEI, Array]:
+    """Expected improvement under the least doubt that leaves something to gain, or the last; and the screen's."""
     admissible = screened.log_gamma >= np.log(floor)
     for cost in chain(_shortened(models), _filled(models)):
-        found = LogEI(cost, float(cost.predict(0, cost.data.X)[0].min()))
-        gains = found(screened.X) + screened.log_gamma
-        if np.max(gains, where=admissible, initial=-np.inf) > log_noise:
+        found = LogEI(cost, float(cost.mean_at_trials(0).min()))
+        worth = found(screened.X)
+        if np.max(worth + screened.log_gamma, where=admissible, initial=-np.inf) > log_noise:
             break
-    return found
+    return found, worth
 
 
 def _shortened(models: Surrogates) -> Iterator[Posterior]:
     """The cost's posterior under ever shorter lengthscales."""
     cost = _cost(models)
     h = cost.hypers[0]
-    for share in _SHARES:
+    for share in _SHARES if models.successes <= _MANY else _SHARES[-1:]:
         yield latent.condition(cost.data, (replace(h, lengthscales=share * h.lengthscales),))
 
 
@@ -55,7 +56,7 @@ def _filled(models: Surrogates) -> Iterator[Posterior]:
     """The cost's posterior with ever more wells filled up."""
     cost = _cost(models)
     h, n = cost.hypers[0], models.successes
-    mean, _ = cost.predict(0, cost.data.X[:n])
+    mean = cost.mean_at_trials(0)[:n]
     away = np.ones(n, dtype=bool)
     for _ in range(_WELLS):
         deepest = int(np.argmin(np.where(away, mean, np.inf)))

@@ -59,24 +59,30 @@ def climb(
     low: Array | None = None,
     high: Array | None = None,
     *,
+    widths: Array | None = None,
     evaluations: int = 35,
 ) -> Array:
-    """Where a quasi-Newton climb leads from each start, moving only the `free` coordinates between low and high."""
+    """Where a quasi-Newton climb leads from each start, moving only the `free` coordinates between low and high.
+
+    `widths` say how far the coordinates reach, relative to each other: the first steps are longer along wide ones.
+    """
     if len(starts) == 0 or not free.any():
         return starts
+    unit = np.ones(int(free.sum())) if widths is None else np.sqrt(widths[free] / widths[free].max())
 
     def negative(moved: Array, rows: NDArray[np.intp]) -> tuple[Array, Array]:
         X = starts[rows]
-        X[:, free] = moved
+        X[:, free] = moved * unit
         value, gradient = objective(X)
-        return -value, -gradient[:, free]
+        return -value, -gradient[:, free] * unit
 
     low, high = np.zeros(len(free)) if low is None else low, np.ones(len(free)) if high is None else high
+    ends_at = (end[free] / unit for end in (low, high))
     found = bfgs.minimise(
-        negative, starts[:, free], low[free], high[free], evaluations=evaluations, enough=_ENOUGH, reach=_REACH
+        negative, starts[:, free] / unit, *ends_at, evaluations=evaluations, enough=_ENOUGH, reach=_REACH
     )
     ends = starts.copy()
-    ends[:, free] = found.x
+    ends[:, free] = np.clip(found.x * unit, low[free], high[free])
     return ends
 
 

@@ -30,7 +30,6 @@ Array = NDArray[np.float64]
 
 _ALL_BUT_SURE = 0.995
 _LOG_WORTHWHILE = float(np.log(0.3))  # a gain of this share of the noise is worth a leap, or a trial at all
-_NEARLY = 0.8  # share of the highest P(safe) there is
 ALL_BUT_SAFE = 0.9  # P(safe) of the points that tell whether there is anything left to gain safely
 
 
@@ -118,9 +117,10 @@ class Adaptive:
         worth_it = (leap for leap in leaps if situation.log_gain(leap) > price)
         if (leap := next(worth_it, None)) is not None and self._rested(situation, leap):
             return leap
-        # Where nothing reaches the floor the safest point is one that is known already, and nothing is learnt there.
+        # Where nothing reaches the floor the safest point is one that is known already, and nothing is learnt there: so
+        # half of its odds will do.
         safest = float(np.exp(situation.log_gamma.max()))
-        return floor if safest >= floor else _NEARLY * safest
+        return floor if safest >= floor else safest / (2.0 - safest)
 
     def _rested(self, situation: Situation, leap: float) -> bool:
         """Whether the last leap is long enough ago, given how daring this is and how many crashed since one paid."""

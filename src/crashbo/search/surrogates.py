@@ -5,16 +5,17 @@ May import models and below.
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from crashbo.models import latent, thresholds
 from crashbo.models.crash import Blame, CrashModel, hybrid_data, make_parts
-from crashbo.models.crowd import Crowd, gather
+from crashbo.models.crowd import Crowd, Views, gather
 from crashbo.models.ep import Sites
 from crashbo.models.fit import Fit, fit
+from crashbo.models.hybrid import HybridData
 from crashbo.models.hyperpriors import Hyperprior
 from crashbo.models.latent import Posterior, Warm
 from crashbo.models.parts import Part, make_part
@@ -28,10 +29,14 @@ PosteriorOver = Literal[
     "map", "marginal"
 ]  # of hyperparameters: the most probable ones, or an average over plausible ones
 
-_REFIT_EACH = 100  # trials up to which hyperparameters are learnt anew at every trial
+_REFIT_EACH = 30  # trials up to which hyperparameters are learnt anew at every trial
 _REFIT_GROWTH = 1.05  # past that, whenever the trials have grown by this factor
+_REFIT_SURPRISED = 1.03  # or by this one, when a trial since then was a surprise
+_SURPRISE = 3.0  # standard deviations from what was expected at which they are learnt anew
+_LOG_UNEXPECTED = float(np.log(0.2))  # of the probability of an outcome, likewise
 _UNSURE = 200  # trials past which the hyperparameters are taken for known
 _EP_TOLERANCE = 1e-4
+_HELD_TOLERANCE = 1e-3  # of EP at hyperparameters that are held
 _NEIGHBOURS = 0.1  # root-mean-square distance a coordinate within which trials count as one crowd
 _ENOUGH = 3e-3  # nats: fits that begin where the last one ended must not stop short again and again
 
@@ -116,6 +121,7 @@ class Memory:
     cost: Warm | None
     crash: Warm | None
     fitted_at: int = 0  # trials when hyperparameters were last learnt
+    views: Views | None = None  # what was learnt then of the crash model: hyperparameters of a crowd
 
 
 @dataclass(frozen=True)
@@ -151,7 +157,7 @@ class Surrogates:
         Without the latter, a place that promises much would still promise it to the next one who asks.
         """
         assert self.cost is not None
-        return float(self.cost.predict(0, self.cost.data.X)[0].min())
+        return float(self.cost.mean_at_trials(0).min())
 
     @property
     def cost_noise_std(self) -> float:
@@ -187,41 +193,81 @@ def fit_surrogates(
     crash_prior: Hyperprior,
     posterior: PosteriorOver = "marginal",
 ) -> Surrogates:
-    """Fit both models, warm where memory allows; past a hundred trials not anew for every single one."""
-    n = len(seen.numbers)
-    learn = memory is None or n <= _REFIT_EACH or n >= _REFIT_GROWTH * memory.fitted_at
-    crash_data = hybrid_data(seen.X, seen.Y, seen.crashed, seen.blame, seen.censored, whole=True)
-    crash_start = _aligned(memory, seen.numbers, len(crash_data.X)) if memory is not None else None
-    crash_parts = make_parts(crash_data, crash_prior, noise_std=seen.noise_std, thresholds=seen.thresholds)
-    if learn or crash_start is None or crash_start.measured != crash_data.kind:
-        fitted = fit(crash_data, crash_parts, start=crash_start, tolerance=_EP_TOLERANCE, enough=_ENOUGH)
-        crash_model, converged = CrashModel(fitted.posterior, fitted), fitted.converged
-    else:
-        held = latent.condition(crash_data, crash_start.hypers, start=crash_start.sites, tolerance=_EP_TOLERANCE)
-        converged = held.ep.converged
-        crash_model = CrashModel(held, Fit(held, crash_parts, np.nan, 1, held.ep.sweeps, converged))
-    crash, spreads = _centred(crash_model.posterior, crash_parts)
-    unsure = posterior == "marginal" and n <= _UNSURE
-    crowd = gather(crash, crash_parts, spreads) if unsure else Crowd.of(crash, spreads)
-    cost, cost_warm = None, memory.cost if memory is not None else None
-    if seen.succeeded.any():
-        X, costs = seen.X[seen.succeeded], seen.cost[seen.succeeded]
+    """Fit both models, warm where memory allows; past a few trials not anew for every single one."""
+    data = hybrid_data(seen.X, seen.Y, seen.crashed, seen.blame, seen.censored, whole=True)
+    parts = make_parts(data, crash_prior, noise_std=seen.noise_std, thresholds=seen.thresholds)
+    X, costs = seen.X[seen.succeeded], seen.cost[seen.succeeded]
+    if len(costs):
         costs = CostScale.of(X, costs)(costs)
-        cost = fit_cost(X, costs, seen.cost_noise_std, cost_prior, cost_warm, learn=learn)
-        cost_warm = replace(cost.warm(), sites=None)
-        cost = with_pending(cost, seen.pending)
-    fitted_at = n if learn or memory is None else memory.fitted_at
-    kept = Memory(seen.numbers, cost_warm, crash_model.posterior.warm(), fitted_at)
-    return Surrogates(cost, crowd, crash_model, kept, converged, int(seen.succeeded.sum()))
+    start = _aligned(memory, seen.numbers, len(data.X)) if memory is not None else None
+    found = _held(seen, memory, data, parts, start, X, costs) if memory is not None and start is not None else None
+    if found is None:
+        fitted = fit(data, parts, start=start, tolerance=_EP_TOLERANCE, enough=_ENOUGH)
+        middle, spreads = _centred(fitted.posterior, parts)
+        unsure = posterior == "marginal" and len(seen.numbers) <= _UNSURE
+        crowd = gather(middle, parts, spreads) if unsure else Crowd.of(middle, spreads)
+        cost_start = memory.cost if memory is not None else None
+        cost = fit_cost(X, costs, seen.cost_noise_std, cost_prior, cost_start) if len(costs) else None
+        found = _Found(fitted, fitted.posterior.warm(), crowd, cost, len(seen.numbers))
+    cost_warm = memory.cost if memory is not None else None
+    if found.cost is not None:
+        cost_warm = replace(found.cost.warm(), sites=None)
+    kept = Memory(seen.numbers, cost_warm, found.warm, found.fitted_at, found.crowd.views)
+    cost = None if found.cost is None else with_pending(found.cost, seen.pending)
+    crash_model = CrashModel(found.fitted.posterior, found.fitted)
+    return Surrogates(cost, found.crowd, crash_model, kept, found.fitted.converged, len(costs))
 
 
-def fit_cost(
-    X: Array, cost: Array, noise_std: float | None, prior: Hyperprior, start: Warm | None = None, *, learn: bool = True
-) -> Posterior:
-    """The cost's GP; at the hyperparameters of `start` if nothing is to be learnt."""
+class _Found(NamedTuple):
+    fitted: Fit  # of the crash model
+    warm: Warm
+    crowd: Crowd
+    cost: Posterior | None
+    fitted_at: int
+
+
+def _held(
+    seen: Observations,
+    memory: Memory,
+    data: HybridData,
+    parts: tuple[Part, ...],
+    start: Warm,
+    X: Array,
+    costs: Array,
+) -> _Found | None:
+    """Both models at the hyperparameters in memory, or None where those are to be learnt anew.
+
+    They are while trials are few, when they have grown by some share, and, when one of those that came since did not
+    turn out as expected, by a smaller share: right after many trials that no search chose, most of its own surprise.
+    """
+    n, views = len(seen.numbers), memory.views
+    if views is None or start.measured != data.kind or (memory.cost is None) != (len(costs) == 0):
+        return None
+    if n <= _REFIT_EACH or not memory.fitted_at <= n < _REFIT_GROWTH * memory.fitted_at:
+        return None
+    if len(views.hypers) > 1 and n > _UNSURE:
+        return None
+    new = np.arange(n) >= (memory.fitted_at if n >= _REFIT_SURPRISED * memory.fitted_at else n)
+    middle = latent.condition(data, views.hypers[0], start=start.sites, tolerance=_HELD_TOLERANCE)
+    if _surprised(middle, np.flatnonzero(new)):
+        return None
+    cost = latent.condition(measured_data(X, costs), memory.cost.hypers) if memory.cost is not None else None
+    if cost is not None and _surprised(cost, np.flatnonzero(new[seen.succeeded])):
+        return None
+    fitted = Fit(middle, parts, np.nan, 1, middle.ep.sweeps, middle.ep.converged)
+    return _Found(fitted, replace(start, sites=middle.sites()), views.of(middle), cost, memory.fitted_at)
+
+
+def _surprised(posterior: Posterior, rows: NDArray[np.intp]) -> bool:
+    """Whether some of these trials were not what the others made one expect: a measurement, or a crash."""
+    gaps = [posterior.surprises(j)[rows] for j in range(len(posterior.hypers))]
+    unlikely = posterior.ep.tilted.log_mass[rows] < _LOG_UNEXPECTED
+    return bool(unlikely.any() or np.any(np.abs(gaps) > _SURPRISE))
+
+
+def fit_cost(X: Array, cost: Array, noise_std: float | None, prior: Hyperprior, start: Warm | None = None) -> Posterior:
+    """The cost's GP, its hyperparameters learnt."""
     data = measured_data(X, cost)
-    if start is not None and not learn:
-        return latent.condition(data, start.hypers)
     part = make_part(data.Y[0], data.sign[0], prior, dimension=X.shape[1], labelled=False, noise_std=noise_std)
     return fit(data, (part,), start=start, enough=_ENOUGH).posterior
 

@@ -3,6 +3,8 @@
 May import search and below.
 """
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -14,6 +16,7 @@ from crashbo.strategies.base import Proposal, Task
 
 Array = NDArray[np.float64]
 
+_EVALUATIONS = 12  # of a climb: with more a few per cent of the expected gain are to be had, for twice the time
 _TOLERANCE = 0.01  # by which a point may fall short of the floor's P(safe) and still be admissible
 
 
@@ -26,16 +29,17 @@ def propose(task: Task, rng: np.random.Generator) -> Proposal:
         return _look_for_a_success(task, gamma, taken, rng)
     tried, trials = task.seen.X[task.seen.succeeded], len(task.seen.numbers)
     box = None if isinstance(task.risk, Paper) else Box.early(task.space, tried, trials)
-    screened = candidates.screen(task.space, models, gamma, box, rng=rng)
     improvement = LogEI(models.cost, _paper_eta(task) if isinstance(task.risk, Paper) else models.eta)
-    situation = _situation(task, screened, improvement)
+    rough = candidates.screen(task.space, models, replace(gamma, crowd=models.crowd.middle), box, rng=rng)
+    screened, worth = candidates.narrowed(rough, improvement(rough.X), gamma if models.crowd.is_several else None)
+    situation = _situation(task, screened, worth)
     floor = task.risk.floor(situation)
     if floor >= 1.0:
         return _repeat(task, gamma)
     if not isinstance(task.risk, Paper) and situation.is_exhausted(floor):
-        improvement = doubt.improvement(models, screened, floor, situation.log_noise)
+        improvement, worth = doubt.improvement(models, screened, floor, situation.log_noise)
     score = Score(float(np.log(floor)) if floor > 0.0 else -np.inf)
-    found = candidates.best(task.space, screened, improvement, gamma, score, taken)
+    found = candidates.best(task.space, screened, improvement, gamma, score, taken, worth, evaluations=_EVALUATIONS)
     if np.exp(found.log_gamma) < floor - _TOLERANCE:
         safest = candidates.best(task.space, screened, Flat(), gamma, Score(), taken)
         found = safest if safest.log_gamma > found.log_gamma else found
@@ -50,9 +54,9 @@ def _look_for_a_success(task: Task, gamma: LogGamma, taken: Array, rng: np.rando
     return Proposal(found.x, float(np.exp(gamma(found.x[None])[0])))
 
 
-def _situation(task: Task, screened: Screen, improvement: LogEI) -> Situation:
+def _situation(task: Task, screened: Screen, worth: Array) -> Situation:
     return Situation(
-        log_value=improvement(screened.X) + screened.log_gamma,
+        log_value=worth + screened.log_gamma,
         log_gamma=screened.log_gamma,
         log_noise=float(np.log(task.surrogates.resolution)),
         predicted=task.predicted,

@@ -1,0 +1,100 @@
+"""Moments of one latent function at any points, under one posterior or several at once (eq. 8).
+
+May import numerics only.
+
+A climb asks for them many times at a few points each, where every call of NumPy costs as much as its arithmetic. So
+what does not depend on the points is prepared once, and a point's variance and its gradient share their products.
+
+Notation, for K posteriors given n trials, at m points Z; arrays over both are (n, K m), a block of m columns each:
+    k, k'     covariances of the trials with the points, unit variance, and their slopes in the squared distance
+    b, W      of numerics.linalg
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crashbo.numerics.kernels import Distances, Kernel
+from crashbo.numerics.linalg import SitePosterior, product, times
+
+Array = NDArray[np.float64]
+
+_AT_ONCE, _LEAST = 2**15, 128  # covariances that a cache holds beside what is made of them; fewest points at once
+
+
+@dataclass(frozen=True)
+class Moments:
+    """K posteriors of one latent function, given the same trials."""
+
+    X: Array  # (n, D)
+    kernel: Kernel
+    posteriors: tuple[SitePosterior, ...]
+    lengthscales: Array  # (K, D)
+    outputscale: Array  # (K,)
+    mean: Array  # (K,), of the prior
+
+    def at(self, Z: Array) -> tuple[Array, Array]:
+        """Mean and variance at Z under each posterior, both (K, m)."""
+        mean, var = np.empty((2, len(self.posteriors), len(Z)))
+        width = max(_AT_ONCE // (len(self.posteriors) * len(self.X)), _LEAST)
+        for start in range(0, len(Z), width):
+            some = Z[start : start + width]
+            k, _ = self.kernel.profile(self._distances.to(some))
+            for i, block, post in self._blocks(len(some)):
+                mean[i, start : start + width] = times(k[:, block].T, post.b)
+                var[i, start : start + width] = post.variance(k[:, block])
+        return self._in_units(mean, var)
+
+    def with_gradient(self, Z: Array) -> tuple[Array, Array, Array, Array]:
+        """Mean and variance at Z, both (K, m), and their gradients in Z, both (K, m, D)."""
+        K, (m, D) = len(self.posteriors), Z.shape
+        k, slope = self.kernel.profile(self._distances.to(Z))
+        mean, var = np.empty((2, K, m))
+        sums = np.empty((2, K, m, D + 1))  # of b k' and k' W k, times the trials' x, and alone
+        for i, block, post in self._blocks(m):
+            mean[i] = times(k[:, block].T, post.b)
+            var[i], Wk = post.variance_and_W_times(k[:, block])
+            Wk *= slope[:, block]
+            sums[0, i] = product(slope[:, block].T, self._weighted[i])
+            sums[1, i] = product(Wk.T, self._beside_ones)
+        sums[1, var >= 1.0] = 0.0  # it is the prior's at most
+        gradients = (Z - self._distances.center) * sums[..., -1:] - sums[..., :-1]
+        gradients *= self._rates
+        return *self._in_units(mean, var), gradients[0], gradients[1]
+
+    def _in_units(self, mean: Array, var: Array) -> tuple[Array, Array]:
+        mean *= self._scale
+        mean += self.mean[:, None]
+        var *= self.outputscale[:, None]
+        return mean, var
+
+    def _blocks(self, m: int) -> Iterator[tuple[int, slice, SitePosterior]]:
+        for i, post in enumerate(self.posteriors):
+            yield i, slice(i * m, (i + 1) * m), post
+
+    @cached_property
+    def _distances(self) -> Distances:
+        return Distances.of(self.X, self.lengthscales)
+
+    @cached_property
+    def _scale(self) -> Array:
+        return np.sqrt(self.outputscale)[:, None]
+
+    @cached_property
+    def _rates(self) -> Array:
+        """What turns sums over the trials into gradients of mean and variance, (2, K, 1, D)."""
+        factors = np.stack([2.0 * np.sqrt(self.outputscale), -4.0 * self.outputscale])
+        return np.asarray((factors[:, :, None] / self.lengthscales**2)[:, :, None, :])
+
+    @cached_property
+    def _beside_ones(self) -> Array:
+        """The trials' x, centred as distances are, and a one, (n, D + 1)."""
+        return np.asfortranarray(np.column_stack([self.X - self._distances.center, np.ones(len(self.X))]))
+
+    @cached_property
+    def _weighted(self) -> list[Array]:
+        """The same times each posterior's b."""
+        return [np.asfortranarray(post.b[:, None] * self._beside_ones) for post in self.posteriors]
