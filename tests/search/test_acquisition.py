@@ -129,7 +129,7 @@ def test_who_is_wary_believes_the_model_at_the_trials_and_less_the_farther_from_
     np.testing.assert_allclose(np.exp(wary(X[~crashed])), np.exp(bold(X[~crashed])), atol=0.05)
     far = np.full((1, D), 50.0)
     z = norm.ppf(np.exp(bold(far)))
-    np.testing.assert_allclose(np.exp(wary(far)), norm.cdf((z - 0.3) / np.sqrt(3.0)), rtol=1e-9)
+    np.testing.assert_allclose(np.exp(wary(far)), norm.cdf((z - 0.45) / np.sqrt(3.0)), rtol=1e-9)
 
 
 @pytest.mark.parametrize("G", [1, 2])

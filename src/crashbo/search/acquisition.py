@@ -30,7 +30,7 @@ from crashbo.numerics.gaussians import log_unit_improvement, tail
 Array = NDArray[np.float64]
 ValueAndGradient = tuple[Array, Array]
 
-_NEARER = 0.3
+_NEARER = 0.45
 _WIDER = 2.0
 
 
@@ -99,9 +99,9 @@ class LogGamma:
 
 
 def _log_sum(logs: Array) -> Array:
-    """log of the sum of exponentials over the first axis."""
+    """log of the sum of exponentials over the first axis, of weights and probabilities: rounding makes it no more than 0."""
     top = logs.max(axis=0)
-    total: Array = top + np.log(np.sum(np.exp(logs - top), axis=0))
+    total: Array = np.minimum(top + np.log(np.sum(np.exp(logs - top), axis=0)), 0.0)
     return total
 
 
