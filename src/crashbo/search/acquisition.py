@@ -99,7 +99,7 @@ class LogGamma:
 
 
 def _log_sum(logs: Array) -> Array:
-    """log of the sum of exponentials over the first axis, of weights and probabilities: rounding makes it no more than 0."""
+    """log of the sum of exponentials over the first axis; of weights and probabilities, so that 0 is the most."""
     top = logs.max(axis=0)
     total: Array = np.minimum(top + np.log(np.sum(np.exp(logs - top), axis=0)), 0.0)
     return total
