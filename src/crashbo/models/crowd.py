@@ -30,8 +30,7 @@ Array = NDArray[np.float64]
 
 _DRAWS = 4
 _LOG_WEIGHTS = (-4.0, 0.5)  # least and most, relative to the mode's
-_EP_TOLERANCE = 1e-2
-_HELD_TOLERANCE = 0.05  # where the weights are known already, and only P(safe) is asked for
+_EP_TOLERANCE = 0.05  # the evidence is stationary in the sites, so weights err by the square
 _MAX_SWEEPS = 20
 
 
@@ -45,7 +44,7 @@ class Views:
 
     def of(self, middle: Posterior) -> "Crowd":
         """The crowd of these views about a posterior at the first of them."""
-        others = (_condition(middle, hypers, _HELD_TOLERANCE) for hypers in self.hypers[1:])
+        others = (_condition(middle, hypers) for hypers in self.hypers[1:])
         return Crowd((middle, *others), self.log_weights, self.spreads)
 
 
@@ -130,9 +129,9 @@ def gather(posterior: Posterior, parts: tuple[Part, ...], spreads: Array) -> Cro
     return Crowd(tuple(members), np.log(weights / weights.sum()), np.array(widths))
 
 
-def _condition(middle: Posterior, hypers: tuple[Hyperparameters, ...], tolerance: float = _EP_TOLERANCE) -> Posterior:
+def _condition(middle: Posterior, hypers: tuple[Hyperparameters, ...]) -> Posterior:
     """What the same trials say under other hyperparameters."""
-    return latent.condition(middle.data, hypers, start=middle.sites(), tolerance=tolerance, max_sweeps=_MAX_SWEEPS)
+    return latent.condition(middle.data, hypers, start=middle.sites(), tolerance=_EP_TOLERANCE, max_sweeps=_MAX_SWEEPS)
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,8 @@ _ENOUGH = 0.05  # nats
 _REACH = 1.0  # of one step, in any coordinate
 _RENEWED = 8.0  # nats; a step that gained more has left the region that Fisher's information spoke of
 _PASSES = 3  # over coupled latent functions
-_PASS_ENOUGH = 0.05  # nats; a pass that gains less is the last
+_PASS_ENOUGH = 0.05  # nats a function; a pass that is likely to gain less is not begun
+_COARSE = 0.05  # nats: what a pass may leave to the next one
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,7 @@ def fit(
     if start is not None and start.measured == data.kind:
         parts = tuple(part.started_from(h) for part, h in zip(parts, start.hypers, strict=True))
         sites = start.sites
-    else:
+    elif not data.joint.any():
         parts = tuple(screened(part, data, j) for j, part in enumerate(parts))
     search = _Search(max_evaluations, tolerance, enough)
     return search.one(data, parts[0], sites) if len(parts) == 1 else search.several(data, parts, sites)
@@ -108,15 +109,18 @@ class _Search:
         """
         posterior = latent.condition(data, _hypers(parts), start=sites, tolerance=_EP_TOLERANCE, max_sweeps=_MAX_SWEEPS)
         best = Fit(posterior, parts, log_posterior(posterior, parts), 1, posterior.ep.sweeps, False)
-        coupled = bool(data.joint.any())
-        for _ in range(_PASSES if coupled else 1):
-            found = self._pass(best)
+        coupled, before = bool(data.joint.any()), 0.0
+        for i in range(_PASSES if coupled else 1):
+            coarse = replace(self, enough=max(self.enough, _COARSE)) if coupled and i == 0 else self
+            found = coarse._pass(best)
             if found.log_posterior > best.log_posterior:
                 gain, best = found.log_posterior - best.log_posterior, found
             else:
                 gain, best = 0.0, replace(found, posterior=best.posterior, log_posterior=best.log_posterior)
-            if gain < _PASS_ENOUGH:
+            likely = gain * min(gain / before, 1.0) if before else gain  # of the next one
+            if likely < _PASS_ENOUGH * len(parts):
                 break
+            before = gain
         posterior = best.posterior
         final = latent.condition(
             data, posterior.hypers, start=posterior.sites(), grams=posterior.grams, tolerance=self.tolerance
