@@ -163,3 +163,9 @@ def test_no_point_asked_is_no_answer():
     model = GPCR.fit([[0.1, 0.2], [0.8, 0.4]], [0.3, np.nan], [False, True])
     assert [a.shape for a in model.predict(np.empty((0, 2)))] == [(0,), (0,)]
     assert model.p_safe(np.empty((0, 2))).shape == (0,)
+
+
+def test_an_interval_is_one_also_where_c_has_no_digits_left_for_it():
+    model = GPCR.fit(np.full((3, 1), 0.5), [5e14, np.nan, 1e15], [False, True, False], prior="paper")
+    low, high = model.threshold_interval
+    assert 1e15 <= low <= high < 1.1e15

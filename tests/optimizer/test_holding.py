@@ -83,3 +83,17 @@ def test_a_memory_without_views_is_read() -> None:
     del state["memory"]["views"]
     resumed = Optimizer.restored(optimizer.config(), optimizer.trials, state)
     assert 0.0 <= resumed.p_safe({"x": 0.5, "y": 0.5}) <= 1.0
+
+
+def test_a_corrected_reading_is_learnt_from_at_once():
+    optimizer = crashbo.Optimizer({"x": (0.0, 1.0), "y": (0.0, 1.0)}, ["load"], seed=1)
+    for x, y in np.random.default_rng(3).random((60, 2)):
+        told = {"crash": True} if x + y > 1.3 else {"cost": -x, "measured": {"load": x + y}}
+        optimizer.tell({"x": x, "y": y}, **told)
+    right = next(t for t in optimizer.trials if t.state == "success")
+    optimizer.tell(right.number, cost=right.cost, measured={"load": 1e4}, replace=True)
+    optimizer.tell(optimizer.ask(), void=True)
+    assert optimizer.thresholds["load"].value > 10.0
+    optimizer.tell(right.number, cost=right.cost, measured=right.measured, replace=True)
+    optimizer.ask()
+    assert optimizer.thresholds["load"].value == pytest.approx(1.3, abs=0.1)

@@ -287,6 +287,20 @@ def test_with_a_floor_nothing_below_it_is_proposed_and_what_cannot_reach_it_is_f
     assert not hopeless.ask().admissible
 
 
+def test_a_floor_holds_as_reported_also_where_the_machine_crashes_for_no_reason_and_before_a_success():
+    unlucky, rng = crashbo.Optimizer(SPACE, ["load"], seed=0, risk=crashbo.MinSafe(0.9)), np.random.default_rng(0)
+    for _ in range(20):
+        trial = unlucky.ask()
+        outcome = {"crash": True} if rng.random() < 0.35 else {"cost": 1.0, "measured": {"load": 1.0}}
+        unlucky.tell(trial, **outcome)
+    assert all(t.p_safe >= 0.889 for t in unlucky.trials if t.origin == "search" and t.admissible)
+    crashed = crashbo.Optimizer(SPACE, ["load"], risk=crashbo.MinSafe(0.95), start=[INSIDE])
+    crashed.tell(crashed.ask(), crash=True)
+    first = crashed.ask()
+    assert first.p_safe < 0.9
+    assert not first.admissible
+
+
 def test_a_budget_is_never_exceeded_even_by_what_is_pending():
     optimizer = crashbo.Optimizer(SPACE, ["load"], seed=0, risk=crashbo.Budget(2, 14), start=[{"x": 0.2, "y": 0.2}])
     run(optimizer, 14)

@@ -152,4 +152,6 @@ def _quantiles(x: Array, log_density: Array, levels: tuple[float, ...]) -> list[
         return [float(x[0])] * len(levels)
     density = np.exp(log_density - log_density.max())
     mass = np.concatenate([[0.0], np.cumsum(0.5 * (density[1:] + density[:-1]) * np.diff(x))])
+    if not 0.0 < mass[-1] < np.inf:  # a peak too sharp for the digits that c has
+        return [float(x[np.argmax(log_density)])] * len(levels)
     return [float(q) for q in np.interp(levels, mass / mass[-1], x)]

@@ -126,6 +126,7 @@ def memory_out(memory: Memory | None) -> dict[str, Any] | None:
         "crash": _warm_out(memory.crash),
         "fitted_at": memory.fitted_at,
         "views": _views_out(memory.views),
+        "told": memory.told,
     }
 
 
@@ -139,6 +140,7 @@ def memory_in(saved: dict[str, Any] | None) -> Memory | None:
         _warm_in(saved["crash"]),
         saved["fitted_at"],
         _views_in(saved.get("views")),
+        saved.get("told", ""),
     )
 
 

@@ -24,7 +24,6 @@ _LEVELS = (0.99, 0.95, 0.8, 0.4, 0.05)  # of P(safe) about which a floor may lie
 _KEPT = 24  # points a level that a crowd looks at
 _SPREAD = 64  # points that are kept whatever they promise
 _CLIMBERS = 6
-_EVALUATIONS = 35  # of a climb
 _MARGIN = 0.2  # of the cube's edges that the first trials leave out
 _EARLY = 5.0  # trials a dimension over which this fades
 _SAME = 1e-6  # two points closer than this in every coordinate are one
@@ -137,12 +136,10 @@ def best(
     score: Score,
     taken: Array,
     worth: Array | None = None,
-    *,
-    evaluations: int = _EVALUATIONS,
 ) -> Found:
     """The point of highest score that is not one of `taken`, unless every point is.
 
-    `worth` is the utility of the screened points, where it is known already; `evaluations` are those of the climb.
+    `worth` is the utility of the screened points, where it is known already.
     """
     values = score(utility(screened.X) if worth is None else worth, screened.log_gamma)
     top = diverse_best(screened.X, values, _CLIMBERS, screened.apart)
@@ -154,7 +151,6 @@ def best(
             screened.box.low,
             screened.box.high,
             widths=screened.apart,
-            evaluations=evaluations,
         )
     )
     ends_gamma = gamma(ends)

@@ -3,6 +3,7 @@
 May import models and below.
 """
 
+import hashlib
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal, NamedTuple
@@ -61,6 +62,16 @@ class Observations:
     def succeeded(self) -> NDArray[np.bool_]:
         """Which trials have a cost."""
         return ~np.isnan(self.cost)
+
+    def digest(self, numbers: tuple[int, ...]) -> str:
+        """What the trials of these numbers were told to be, in short: a correction of any of them changes it."""
+        known = set(numbers)
+        rows = np.array([number in known for number in self.numbers], dtype=bool)
+        told = hashlib.blake2b(digest_size=16)
+        for values in (self.X, self.cost, self.Y, self.crashed, self.censored):
+            told.update(b"" if values is None else np.ascontiguousarray(values[rows]).tobytes())
+        told.update(repr(self.blame and [self.blame[i] for i in np.flatnonzero(rows).tolist()]).encode())
+        return told.hexdigest()
 
     def labels_only(self) -> "Observations":
         """The same trials with nothing measured: one cause of crashes, which labels alone inform."""
@@ -122,6 +133,7 @@ class Memory:
     crash: Warm | None
     fitted_at: int = 0  # trials when hyperparameters were last learnt
     views: Views | None = None  # what was learnt then of the crash model: hyperparameters of a crowd
+    told: str = ""  # a digest of what these trials were told to be
 
 
 @dataclass(frozen=True)
@@ -212,7 +224,7 @@ def fit_surrogates(
     cost_warm = memory.cost if memory is not None else None
     if found.cost is not None:
         cost_warm = replace(found.cost.warm(), sites=None)
-    kept = Memory(seen.numbers, cost_warm, found.warm, found.fitted_at, found.crowd.views)
+    kept = Memory(seen.numbers, cost_warm, found.warm, found.fitted_at, found.crowd.views, seen.digest(seen.numbers))
     cost = None if found.cost is None else with_pending(found.cost, seen.pending)
     crash_model = CrashModel(found.fitted.posterior, found.fitted)
     return Surrogates(cost, found.crowd, crash_model, kept, found.fitted.converged, len(costs))
@@ -239,9 +251,12 @@ def _held(
 
     They are while trials are few, when they have grown by some share, and, when one of those that came since did not
     turn out as expected, by a smaller share: right after many trials that no search chose, most of its own surprise.
+    A trial that was corrected is learnt from at once.
     """
     n, views = len(seen.numbers), memory.views
     if views is None or start.measured != data.kind or (memory.cost is None) != (len(costs) == 0):
+        return None
+    if memory.told != seen.digest(memory.numbers):
         return None
     if n <= _REFIT_EACH or not memory.fitted_at <= n < _REFIT_GROWTH * memory.fitted_at:
         return None

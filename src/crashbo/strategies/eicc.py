@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 
 from crashbo.search import candidates, doubt
 from crashbo.search.acquisition import Flat, LogEI, LogGamma
-from crashbo.search.candidates import Box, Found, Screen
-from crashbo.search.risk import Paper, Score, Situation
+from crashbo.search.candidates import Box, Screen
+from crashbo.search.risk import MinSafe, Paper, Risk, Score, Situation
+from crashbo.search.trust import Trust
 from crashbo.strategies.base import Proposal, Task
 
 Array = NDArray[np.float64]
 
-_EVALUATIONS = 12  # of a climb: with more a few per cent of the expected gain are to be had, for twice the time
 _TOLERANCE = 0.01  # by which a point may fall short of the floor's P(safe) and still be admissible
 
 
@@ -39,11 +39,13 @@ def propose(task: Task, rng: np.random.Generator) -> Proposal:
     if not isinstance(task.risk, Paper) and situation.is_exhausted(floor):
         improvement, worth = doubt.improvement(models, screened, floor, situation.log_noise)
     score = Score(float(np.log(floor)) if floor > 0.0 else -np.inf)
-    found = candidates.best(task.space, screened, improvement, gamma, score, taken, worth, evaluations=_EVALUATIONS)
-    if np.exp(found.log_gamma) < floor - _TOLERANCE:
+    found = candidates.best(task.space, screened, improvement, gamma, score, taken, worth)
+    least = _least(task.risk, floor, situation.trust)
+    if np.exp(found.log_gamma) < least:
         safest = candidates.best(task.space, screened, Flat(), gamma, Score(), taken)
         found = safest if safest.log_gamma > found.log_gamma else found
-    return _proposal(found, floor)
+    p = float(np.exp(found.log_gamma))
+    return Proposal(found.x, p, admissible=p >= least)
 
 
 def _look_for_a_success(task: Task, gamma: LogGamma, taken: Array, rng: np.random.Generator) -> Proposal:
@@ -51,7 +53,9 @@ def _look_for_a_success(task: Task, gamma: LogGamma, taken: Array, rng: np.rando
     wary = gamma.with_crashes(task.seen.pending)
     screened = candidates.screen(task.space, task.surrogates, wary, rng=rng)
     found = candidates.best(task.space, screened, Flat(), wary, Score(), taken)
-    return Proposal(found.x, float(np.exp(gamma(found.x[None])[0])))
+    p = float(np.exp(gamma(found.x[None])[0]))
+    least = _least(task.risk, 0.0, Trust.of(task.predicted, task.seen.crashed))
+    return Proposal(found.x, p, admissible=p >= least)
 
 
 def _situation(task: Task, screened: Screen, worth: Array) -> Situation:
@@ -80,9 +84,9 @@ def _repeat(task: Task, gamma: LogGamma) -> Proposal:
     return Proposal(X[i], float(np.exp(log_gamma[i])))
 
 
-def _proposal(found: Found, floor: float) -> Proposal:
-    p = float(np.exp(found.log_gamma))
-    return Proposal(found.x, p, admissible=p >= floor - _TOLERANCE)
+def _least(risk: Risk, floor: float, trust: Trust) -> float:
+    """The model's P(safe) at which a point is still admissible: what is promised to a user is promised as reported."""
+    return floor - _TOLERANCE if not isinstance(risk, MinSafe) else trust.needed(max(risk.p - _TOLERANCE, 1e-9))
 
 
 def _paper_eta(task: Task) -> float:
