@@ -269,8 +269,9 @@ def _held(
     cost = latent.condition(measured_data(X, costs), memory.cost.hypers) if memory.cost is not None else None
     if cost is not None and _surprised(cost, np.flatnonzero(new[seen.succeeded])):
         return None
-    fitted = Fit(middle, parts, np.nan, 1, middle.ep.sweeps, middle.ep.converged)
-    return _Found(fitted, replace(start, sites=middle.sites()), views.of(middle), cost, memory.fitted_at)
+    mode = latent.condition(data, start.hypers, start=middle.sites(), tolerance=_HELD_TOLERANCE)
+    fitted = Fit(mode, parts, np.nan, 1, mode.ep.sweeps, mode.ep.converged)
+    return _Found(fitted, mode.warm(), views.of(middle), cost, memory.fitted_at)
 
 
 def _surprised(posterior: Posterior, rows: NDArray[np.intp]) -> bool:
