@@ -103,6 +103,14 @@ def test_a_study_may_go_on_at_the_most_probable_hyperparameters():
         optimizer.changed(posterior="mode")
 
 
+def test_known_noise_survives_saving_and_a_change_of_constraints():
+    optimizer = crashbo.Optimizer(SPACE, ["load", "heat"], noise={"cost": 0.1, "load": 0.05})
+    for study in (optimizer, crashbo.Optimizer.from_json(optimizer.to_json())):
+        changed = study.changed(constraints=["load"])
+        assert [c.noise for c in changed.constraints] == [0.05]
+        assert changed.config()["cost_noise"] == 0.1
+
+
 def test_the_study_that_was_changed_goes_on_as_before():
     changed, left = study(), study()
     other = changed.changed(fixed={"x": 0.9})

@@ -443,6 +443,8 @@ class Optimizer:
             direction=config["direction"],
             posterior=config.get("posterior", "marginal"),
         )
+        known = {c.name: c.noise for c in new.constraints if isinstance(c, Constraint) and c.noise is not None}
+        new._noise = {**known, **({} if new._cost_noise is None else {"cost": new._cost_noise})}  # for `changed`
         new._trials = {t.number: replace(t, params=new.space.revived(t.params)) for t in trials}
         if state is not None:
             new._design = saving.design_in(state["design"])
