@@ -7,8 +7,8 @@ P(safe) as corrected by how the study's proposals fared (see `trust`).
 `Adaptive` is our default:
 - usually the floor is high: caution lowers both crashes and regret, since the gain beyond the boundary is
   mostly imagined;
-- once points that are all but safe promise less than the noise, crashes buy nothing near the best point, and
-  the floor rises further;
+- once points that are all but safe promise less than a third of the noise, crashes buy nothing near the best point,
+  and the floor rises further;
 - but a study may sit in one of several safe regions. So where a point below the floor promises a multiple of
   what any point above it does, a leap is allowed. Every leap that crashes lengthens the wait for the next;
 - where crashes are not blamed on one of several causes, all are suspects and P(safe) is low everywhere beyond what was
@@ -110,8 +110,7 @@ class Adaptive:
 
     def floor(self, situation: Situation) -> float:
         """See the module's docstring."""
-        exhausted = situation.log_gain(ALL_BUT_SAFE) < situation.log_noise
-        floor = situation.trust.needed(self.raised if exhausted else self.usual)
+        floor = situation.trust.needed(self.raised if situation.is_exhausted(1.0) else self.usual)
         price = max(situation.log_noise + _LOG_WORTHWHILE, situation.log_gain(self.usual) + float(np.log(self.worth)))
         leaps = (*self.small_leaps, self.leap) if situation.is_ambiguous else (self.leap,)
         worth_it = (leap for leap in leaps if situation.log_gain(leap) > price)
