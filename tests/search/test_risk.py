@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from crashbo.search.risk import Adaptive, Budget, MinSafe, Paper, Score, Situation, announced, risk_of
+from crashbo.search.trust import Trust
 
 
 def situation(*, gain=1.0, gain_anywhere=1.0, noise=0.01, crashes=0, successes=20, pending=0, trials_left=None):
@@ -19,7 +20,7 @@ def situation(*, gain=1.0, gain_anywhere=1.0, noise=0.01, crashes=0, successes=2
         log_value=np.log([gain, gain_anywhere]),
         log_gamma=np.log([0.999, 0.5]),
         log_noise=float(np.log(noise)),
-        predicted=np.full(n, 0.99),
+        trust=Trust.of(np.full(n, 0.99), crashed),
         reported=np.full(n, 0.99),
         crashed=crashed,
         cost=np.where(crashed, np.nan, 1.0),
@@ -63,7 +64,7 @@ def test_the_default_pays_less_for_crashes_when_nothing_is_left_to_gain():
 def leaping(promises, *, last=None, ambiguous=True):
     """Twenty safe trials, a leap in vain `last` trials ago; promises of points by their P(safe)."""
     at = situation(gain=1e-9)
-    predicted, cost, n = at.predicted.copy(), at.cost.copy(), len(at.cost)
+    predicted, cost, n = at.reported.copy(), at.cost.copy(), len(at.cost)
     if last is not None:
         predicted[n - last], cost[n - last] = 0.5, np.nan
     p = np.array([0.999, *promises])
@@ -71,7 +72,7 @@ def leaping(promises, *, last=None, ambiguous=True):
         at,
         log_gamma=np.log(p),
         log_value=np.log([1e-9, *promises.values()]),
-        predicted=predicted,
+        trust=Trust.of(predicted, np.isnan(cost)),
         reported=predicted,
         cost=cost,
         crashed=np.isnan(cost),
@@ -95,7 +96,7 @@ def test_a_daring_leap_waits_longer_than_a_small_one():
 
 def test_a_budget_asks_for_no_less_safety_the_less_is_left_of_it():
     told = [situation(crashes=k, trials_left=50) for k in range(11)]
-    floors = [Budget(10, 100).floor(replace(at, predicted=np.full_like(at.predicted, np.nan))) for at in told]
+    floors = [Budget(10, 100).floor(replace(at, trust=Trust())) for at in told]
     assert floors == sorted(floors)
     assert floors[-1] == 1.0
 

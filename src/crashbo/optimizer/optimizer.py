@@ -31,7 +31,6 @@ from crashbo.search.design import Design
 from crashbo.search.risk import Risk, risk_of
 from crashbo.search.space import Space
 from crashbo.search.surrogates import Memory, Observations, PosteriorOver, Surrogates, check_posterior
-from crashbo.search.trust import Trust
 from crashbo.strategies.base import Strategy, Task
 
 Array = NDArray[np.float64]
@@ -387,7 +386,7 @@ class Optimizer:
         if constraints is not None:
             new.constraints = _with_noise(constraints_of(constraints), self._noise, strict=False)
         new.risk = risk_of(risk) if risk is not None else self.risk
-        new.posterior = posterior or self.posterior
+        new.posterior = self.posterior if posterior is None else posterior
         check_posterior(new.posterior)
         strategies.check(new._propose, new.space, tuple(map(_turned, new.constraints)), new.risk)
         new._trials, new._warned = dict(self._trials), set(self._warned)
@@ -493,7 +492,7 @@ class Optimizer:
             self._remember(task.surrogates)
         params = self.space.decode(proposal.x)
         p = proposal.p_safe
-        reported = None if p is None else Trust.of(task.predicted, task.seen.crashed).corrected(p)
+        reported = None if p is None else task.trust.corrected(p)
         return Trial(self._next, params, p_safe=reported, p_model=p, admissible=proposal.admissible)
 
     def _designed(self) -> dict[str, Any]:

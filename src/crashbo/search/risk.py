@@ -18,7 +18,6 @@ P(safe) as corrected by how the study's proposals fared (see `trust`).
 """
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -61,18 +60,13 @@ class Situation:
     log_value: Array  # log of EI x P(safe), at points all over the space
     log_gamma: Array  # log P(safe) there
     log_noise: float  # of the cost
-    predicted: Array  # P(safe) of the told trials by the model when the search proposed them, NaN for others
-    reported: Array  # the same, as it was corrected then
+    trust: Trust  # what the model's P(safe) is worth by now
+    reported: Array  # P(safe) of the told trials as reported when the search proposed them, NaN for others
     crashed: NDArray[np.bool_]
     cost: Array  # NaN where crashed
     pending: int
     trials_left: int | None
     is_ambiguous: bool = False  # whether some crash may have been due to either of several causes
-
-    @cached_property
-    def trust(self) -> Trust:
-        """What the model's P(safe) is worth by now."""
-        return Trust.of(self.predicted, self.crashed)
 
     def log_gain(self, floor: float) -> float:
         """The most that points with at least this P(safe) promise."""

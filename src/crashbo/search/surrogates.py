@@ -220,11 +220,12 @@ def fit_surrogates(
         crowd = gather(middle, parts, spreads) if unsure else Crowd.of(middle, spreads)
         cost_start = memory.cost if memory is not None else None
         cost = fit_cost(X, costs, seen.cost_noise_std, cost_prior, cost_start) if len(costs) else None
-        found = _Found(fitted, fitted.posterior.warm(), crowd, cost, len(seen.numbers))
+        found = _Found(fitted, crowd, cost, len(seen.numbers))
     cost_warm = memory.cost if memory is not None else None
     if found.cost is not None:
         cost_warm = replace(found.cost.warm(), sites=None)
-    kept = Memory(seen.numbers, cost_warm, found.warm, found.fitted_at, found.crowd.views, seen.digest(seen.numbers))
+    warm, told = found.fitted.posterior.warm(), seen.digest(seen.numbers)
+    kept = Memory(seen.numbers, cost_warm, warm, found.fitted_at, found.crowd.views, told)
     cost = None if found.cost is None else with_pending(found.cost, seen.pending)
     crash_model = CrashModel(found.fitted.posterior, found.fitted)
     return Surrogates(cost, found.crowd, crash_model, kept, found.fitted.converged, len(costs))
@@ -232,7 +233,6 @@ def fit_surrogates(
 
 class _Found(NamedTuple):
     fitted: Fit  # of the crash model
-    warm: Warm
     crowd: Crowd
     cost: Posterior | None
     fitted_at: int
@@ -271,7 +271,7 @@ def _held(
         return None
     mode = latent.condition(data, start.hypers, start=middle.sites(), tolerance=_HELD_TOLERANCE)
     fitted = Fit(mode, parts, np.nan, 1, mode.ep.sweeps, mode.ep.converged)
-    return _Found(fitted, mode.warm(), views.of(middle), cost, memory.fitted_at)
+    return _Found(fitted, views.of(middle), cost, memory.fitted_at)
 
 
 def _surprised(posterior: Posterior, rows: NDArray[np.intp]) -> bool:

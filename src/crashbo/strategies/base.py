@@ -14,6 +14,7 @@ from crashbo.models import hyperpriors
 from crashbo.search.risk import Risk
 from crashbo.search.space import Space
 from crashbo.search.surrogates import Memory, Observations, PosteriorOver, Surrogates, Threshold, fit_surrogates
+from crashbo.search.trust import Trust
 
 Array = NDArray[np.float64]
 
@@ -37,6 +38,11 @@ class Task:
     def taken(self) -> Array:
         """Points that were tried, or are under way."""
         return np.vstack([self.seen.X, self.seen.pending])
+
+    @cached_property
+    def trust(self) -> Trust:
+        """What the model's P(safe) is worth by now."""
+        return Trust.of(self.predicted, self.seen.crashed)
 
     @cached_property
     def surrogates(self) -> Surrogates:

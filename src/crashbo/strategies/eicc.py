@@ -40,7 +40,7 @@ def propose(task: Task, rng: np.random.Generator) -> Proposal:
         improvement, worth = doubt.improvement(models, screened, floor, situation.log_noise)
     score = Score(float(np.log(floor)) if floor > 0.0 else -np.inf)
     found = candidates.best(task.space, screened, improvement, gamma, score, taken, worth)
-    least = _least(task.risk, floor, situation.trust)
+    least = _least(task.risk, floor, task.trust)
     if np.exp(found.log_gamma) < least:
         safest = candidates.best(task.space, screened, Flat(), gamma, Score(), taken)
         found = safest if safest.log_gamma > found.log_gamma else found
@@ -54,7 +54,7 @@ def _look_for_a_success(task: Task, gamma: LogGamma, taken: Array, rng: np.rando
     screened = candidates.screen(task.space, task.surrogates, wary, rng=rng)
     found = candidates.best(task.space, screened, Flat(), wary, Score(), taken)
     p = float(np.exp(gamma(found.x[None])[0]))
-    least = _least(task.risk, 0.0, Trust.of(task.predicted, task.seen.crashed))
+    least = _least(task.risk, 0.0, task.trust)
     return Proposal(found.x, p, admissible=p >= least)
 
 
@@ -63,7 +63,7 @@ def _situation(task: Task, screened: Screen, worth: Array) -> Situation:
         log_value=worth + screened.log_gamma,
         log_gamma=screened.log_gamma,
         log_noise=float(np.log(task.surrogates.resolution)),
-        predicted=task.predicted,
+        trust=task.trust,
         reported=task.reported,
         crashed=task.seen.crashed,
         cost=task.seen.cost,
