@@ -39,6 +39,7 @@ _UNSURE = 200  # trials past which the hyperparameters are taken for known
 _EP_TOLERANCE = 1e-4
 _HELD_TOLERANCE = 1e-3  # of EP at hyperparameters that are held
 _NEIGHBOURS = 0.1  # root-mean-square distance a coordinate within which trials count as one crowd
+_FINEST, _COARSEST = 1e-3, 0.03  # share of the cost's spread that a gain must have to mean anything, at least and most
 _ENOUGH = 3e-3  # nats: fits that begin where the last one ended must not stop short again and again
 
 
@@ -194,9 +195,14 @@ class Surrogates:
 
     @property
     def resolution(self) -> float:
-        """The least gain in cost that means anything: its noise, or a thousandth of its spread."""
+        """The least gain in cost that means anything: its noise, within bounds.
+
+        No less than a thousandth of its spread; and no more than a few hundredths, since what is taken for noise may be
+        a rugged cost, and then there is much to gain.
+        """
         assert self.cost is not None
-        return max(self.cost_noise_std, 1e-3 * float(np.sqrt(self.cost.hypers[0].outputscale)))
+        spread = float(np.sqrt(self.cost.hypers[0].outputscale))
+        return float(np.clip(self.cost_noise_std, _FINEST * spread, _COARSEST * spread))
 
     def at_pending(self, pending: Array) -> "Surrogates":
         """The same fit where other trials are under way: nothing is learnt from those."""
