@@ -169,8 +169,8 @@ class Budget:
 
     Crashes buy the most in leaps, which find what no careful step does, late in a study too. So some are
     saved for them:
-    - leaps, as the default takes them, are allowed while no larger a share of the budget is gone than the root of the
-      share of trials;
+    - leaps, as the default takes them, are allowed while no larger a share of the budget is gone than the share of
+      trials to the power of `pace`: somewhat more freely in the beginning;
     - any other trial keeps to a floor at which what is left would last if all trials to come were just as safe: at
       least the default's, and at most `safest`, since a study that is surer than that finds nothing any more;
     - when nothing is left, proven settings are repeated.
@@ -181,6 +181,7 @@ class Budget:
     trials: int | None = None
 
     safest: ClassVar[float] = 0.98
+    pace: ClassVar[float] = 0.75
 
     def __post_init__(self) -> None:
         for name, value, least in (("crashes", self.crashes, 0), ("trials", self.trials, 1)):
@@ -207,8 +208,8 @@ class Budget:
         if situation.trials_left is None:
             return left > 1
         told = len(situation.crashed)
-        due = self.crashes * float(np.sqrt(told / max(told + situation.trials_left, 1)))
-        return self.crashes - left <= due
+        share = told / max(told + situation.trials_left, 1)
+        return self.crashes - left <= self.crashes * share**self.pace
 
 
 def risk_of(risk: Any) -> Risk:
