@@ -208,8 +208,8 @@ class Budget:
         if situation.trials_left is None:
             return left > 1
         told = len(situation.crashed)
-        share = told / max(told + situation.trials_left, 1)
-        return self.crashes - left <= self.crashes * share**self.pace
+        share = float(told / max(told + situation.trials_left, 1))
+        return bool(self.crashes - left <= self.crashes * share**self.pace)
 
 
 def risk_of(risk: Any) -> Risk:
