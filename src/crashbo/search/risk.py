@@ -181,7 +181,7 @@ class Budget:
     trials: int | None = None
 
     safest: ClassVar[float] = 0.98
-    pace: ClassVar[float] = 0.75
+    pace: ClassVar[float] = 0.5
 
     def __post_init__(self) -> None:
         for name, value, least in (("crashes", self.crashes, 0), ("trials", self.trials, 1)):
