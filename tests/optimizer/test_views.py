@@ -311,6 +311,17 @@ def test_a_budget_is_never_exceeded_even_by_what_is_pending():
     assert spent.ask().params == pytest.approx(INSIDE)
 
 
+@pytest.mark.parametrize(("load", "again"), [(0.2, True), (0.97, False)])
+def test_a_spent_budget_repeats_no_success_that_may_yet_crash(load, again):
+    loads = crashbo.Constraint("load", threshold=1.0, noise=0.05)
+    optimizer = crashbo.Optimizer(SPACE, [loads], seed=0, risk=crashbo.Budget(0, 20))
+    better = {"x": 0.9, "y": 0.9}
+    for y in (0.1, 0.2, 0.3, 0.4):
+        optimizer.tell({"x": 0.2, "y": y}, cost=1.0 + y, measured={"load": 0.2})
+    optimizer.tell(better, cost=0.0, measured={"load": load})
+    assert (optimizer.ask().params == pytest.approx(better)) == again
+
+
 def test_confirming_comes_before_starts_that_still_wait():
     here, there = {"x": 0.2, "y": 0.3}, {"x": 0.9, "y": 0.8}
     optimizer = crashbo.Optimizer(SPACE, start=[here, there])

@@ -107,8 +107,34 @@ def test_a_spent_budget_allows_proven_settings_only_and_counts_what_is_pending(c
     assert Budget(0).floor(situation()) == 1.0
 
 
-def test_the_last_crash_of_a_budget_is_kept_for_trials_that_are_all_but_sure():
-    assert Budget(5, 100).floor(situation(crashes=4, trials_left=50)) >= 0.95
+@pytest.mark.parametrize(
+    ("crashes", "trials_left", "least"), [(0, 80, 0.9), (6, 80, 0.95), (8, 40, 0.95), (9, 20, 0.95)]
+)
+def test_at_the_floor_of_a_budget_what_is_left_lasts(crashes, trials_left, least):
+    at = replace(situation(crashes=crashes, trials_left=trials_left), trust=Trust())
+    floor = Budget(10, 100).floor(at)
+    assert floor == pytest.approx(least)
+    assert crashes == 0 or (1.0 - floor) * trials_left == pytest.approx(10 - crashes)
+
+
+def test_a_budget_is_no_surer_than_leaves_something_to_find_and_no_bolder_than_the_default():
+    short, plenty = (situation(crashes=9, trials_left=left) for left in (500, 2))
+    assert Budget(10).floor(replace(short, trust=Trust())) == pytest.approx(Budget.safest)
+    assert Budget(10).floor(replace(plenty, trust=Trust())) == pytest.approx(Adaptive.usual)
+
+
+@pytest.mark.parametrize(("successes", "leaps"), [(8, False), (15, False), (60, True), (80, True)])
+def test_a_budget_leaps_only_while_no_more_of_it_is_gone_than_was_due(successes, leaps):
+    at = replace(situation(gain=1e-9, crashes=7, successes=successes, trials_left=93 - successes), trust=Trust())
+    assert Adaptive().floor(at) == Adaptive.leap
+    assert (Budget(10, 100).floor(at) == Adaptive.leap) == leaps
+    assert leaps or Budget(10, 100).floor(at) >= Adaptive.usual
+
+
+def test_a_budget_without_a_length_does_as_the_default_until_the_last_crash():
+    for at in (situation(crashes=3), situation(gain=1e-9, crashes=3)):
+        assert Budget(5).floor(at) == Adaptive().floor(at)
+        assert Budget(4).floor(replace(at, trust=Trust())) == pytest.approx(Budget.safest)
 
 
 def test_a_budget_is_no_bolder_for_a_longer_study():

@@ -18,7 +18,7 @@ P(safe) as corrected by how the study's proposals fared (see `trust`).
 """
 
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,8 +27,8 @@ from crashbo.search.trust import Trust
 
 Array = NDArray[np.float64]
 
-_ALL_BUT_SURE = 0.995
 _LOG_WORTHWHILE = float(np.log(0.3))  # a gain of this share of the noise is worth a leap, or a trial at all
+_LEAPT = 0.88  # reported P(safe) below which a trial was a leap
 ALL_BUT_SAFE = 0.9  # P(safe) of the points that tell whether there is anything left to gain safely
 
 
@@ -104,12 +104,19 @@ class Adaptive:
 
     def floor(self, situation: Situation) -> float:
         """See the module's docstring."""
-        floor = situation.trust.needed(self.raised if situation.is_exhausted(1.0) else self.usual)
+        leap = self.leap_now(situation)
+        return self.step(situation) if leap is None else leap
+
+    def leap_now(self, situation: Situation) -> float | None:
+        """The floor of a leap, where one is worth it and the last is long enough ago."""
         price = max(situation.log_noise + _LOG_WORTHWHILE, situation.log_gain(self.usual) + float(np.log(self.worth)))
         leaps = (*self.small_leaps, self.leap) if situation.is_ambiguous else (self.leap,)
-        worth_it = (leap for leap in leaps if situation.log_gain(leap) > price)
-        if (leap := next(worth_it, None)) is not None and self._rested(situation, leap):
-            return leap
+        leap = next((leap for leap in leaps if situation.log_gain(leap) > price), None)
+        return leap if leap is not None and self._rested(situation, leap) else None
+
+    def step(self, situation: Situation) -> float:
+        """The floor of a trial that is no leap."""
+        floor = situation.trust.needed(self.raised if situation.is_exhausted(1.0) else self.usual)
         # Where nothing reaches the floor the safest point is one that is known already, and nothing is learnt there: so
         # half of its odds will do.
         safest = float(np.exp(situation.log_gamma.max()))
@@ -120,7 +127,7 @@ class Adaptive:
         noise = float(np.exp(situation.log_noise))
         best, in_vain, last = np.inf, 0, -np.inf
         for i, (p, cost) in enumerate(zip(situation.reported, situation.cost, strict=True)):
-            if p < self.usual - 0.02:
+            if p < _LEAPT:
                 last = i
                 in_vain = in_vain + 1 if np.isnan(cost) else 0 if cost < best - 2.0 * noise else in_vain
             best = float(np.fmin(best, cost))
@@ -160,13 +167,21 @@ class MinSafe:
 class Budget:
     """At most `crashes` crashes over `trials` trials, pending ones counted as possible crashes.
 
-    The budget is spent as the default would spend it, early trials more freely than late ones; what was spent too fast
-    is made up for by caution. The last crash is kept in reserve for trials that are all but sure, and when
-    nothing is left, proven settings are repeated.
+    Crashes buy the most in leaps, which find what no careful step does, late in a study too. So some are
+    saved for them:
+    - leaps, as the default takes them, are allowed while no larger a share of the budget is gone than the share of
+      trials to the power of `pace`: somewhat more freely in the beginning;
+    - any other trial keeps to a floor at which what is left would last if all trials to come were just as safe: at
+      least the default's, and at most `safest`, since a study that is surer than that finds nothing any more;
+    - when nothing is left, proven settings are repeated.
+    Without a number of trials it does as the default until the last crash, which is for steps at `safest`.
     """
 
     crashes: int
     trials: int | None = None
+
+    safest: ClassVar[float] = 0.98
+    pace: ClassVar[float] = 0.5
 
     def __post_init__(self) -> None:
         for name, value, least in (("crashes", self.crashes, 0), ("trials", self.trials, 1)):
@@ -174,22 +189,27 @@ class Budget:
                 raise ValueError(f"{name} must be a whole number, at least {least}; got {value!r}. Count them.")
 
     def floor(self, situation: Situation) -> float:
-        """The default's floor, raised as the budget runs out; 1 when only proven settings are left."""
+        """That of a leap or of a step as the docstring has it; 1 when only proven settings are left."""
         left = self.crashes - int(situation.crashed.sum()) - situation.pending
         if left <= 0:
             return 1.0
-        usual = Adaptive().floor(situation)
-        if left == 1:
-            return max(usual, _ALL_BUT_SURE)
+        usual = self._lasting(situation.trials_left, left)
+        cautious = Adaptive(usual=usual, raised=max(usual, Adaptive.raised))
+        return cautious.floor(situation) if self._in_pace(situation, left) else cautious.step(situation)
+
+    def _lasting(self, trials_left: int | None, left: int) -> float:
+        """The P(safe) at which so many crashes last for the trials to come."""
+        if trials_left is None:
+            return Adaptive.usual if left > 1 else self.safest
+        return min(max(1.0 - left / max(trials_left, 1), Adaptive.usual), self.safest)
+
+    def _in_pace(self, situation: Situation, left: int) -> bool:
+        """Whether no more is gone of the budget than was due by now."""
         if situation.trials_left is None:
-            return usual
+            return left > 1
         told = len(situation.crashed)
-        due = self.crashes * float(np.sqrt(told / (told + situation.trials_left)))
-        if self.crashes - left <= due:
-            return usual
-        # What is left, the last one aside, is spread over the trials to come.
-        fair = 1.0 - (left - 1) / max(situation.trials_left, 1)
-        return max(usual, min(fair, _ALL_BUT_SURE))
+        share = float(told / max(told + situation.trials_left, 1))
+        return bool(self.crashes - left <= self.crashes * share**self.pace)
 
 
 def risk_of(risk: Any) -> Risk:

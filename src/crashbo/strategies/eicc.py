@@ -17,6 +17,7 @@ from crashbo.strategies.base import Proposal, Task
 
 Array = NDArray[np.float64]
 
+_PROVEN = 0.995  # P(safe) of a success that may be repeated when no crash is left: one near its threshold may yet crash
 _TOLERANCE = 0.01  # by which a point may fall short of the floor's P(safe) and still be admissible
 
 
@@ -79,7 +80,7 @@ def _repeat(task: Task, gamma: LogGamma) -> Proposal:
     assert models.cost is not None
     X = task.seen.X[task.seen.succeeded]
     log_gamma, (mean, _) = gamma(X), models.cost.predict(0, X)
-    trusted = log_gamma >= min(np.log(0.9), float(log_gamma.max()))
+    trusted = log_gamma >= min(np.log(_PROVEN), float(log_gamma.max()))
     i = int(np.argmin(np.where(trusted, mean, np.inf)))
     return Proposal(X[i], float(np.exp(log_gamma[i])))
 
