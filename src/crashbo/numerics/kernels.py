@@ -24,6 +24,7 @@ Array = NDArray[np.float64]
 # Below this share of the largest squared norm a distance is computed anew, coordinate by coordinate:
 # |a|^2 + |b|^2 - 2ab loses all digits of near repeats, which are ordinary data.
 _NEAR = 1e-6
+_BLOCK = 128  # rows of a large matrix that are made at once
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,16 @@ class Kernel:
     def gram(self, X: Array, lengthscales: Array) -> tuple[Array, Array]:
         """k(X, X) and the slope dk/dr2 that gradients need."""
         U = X / lengthscales
-        return self.profile(squared_distances(U, U))
+        if len(U) <= 2 * _BLOCK:
+            return self.profile(squared_distances(U, U))
+        both = np.empty((2, len(U), len(U)))
+        for start in range(0, len(U), _BLOCK):  # of a large one only the lower half
+            stop = start + _BLOCK
+            lower = self.profile(squared_distances(U[start:stop], U[:stop]))
+            for whole, part in zip(both, lower, strict=True):
+                whole[start:stop, :stop] = part
+                whole[:stop, start:stop] = part.T
+        return both[0], both[1]
 
 
 def trace_gradient(P: Array, X: Array, lengthscales: Array) -> Array:

@@ -23,7 +23,8 @@ _AROUND = 24
 _LEVELS = (0.99, 0.95, 0.8, 0.4, 0.05)  # of P(safe) about which a floor may lie
 _KEPT = 12  # points a level that a crowd looks at
 _SPREAD = 32  # points that are kept whatever they promise
-_CLIMBERS = 6
+_CLIMBERS, _LOOKS = 6, 35  # how many climb, and how often they look at most
+_MANY = 300  # trials past which half as many do: a look costs more, and the screen's best are nearer to the top
 _MARGIN = 0.2  # of the cube's edges that the first trials leave out
 _EARLY = 5.0  # trials a dimension over which this fades
 _SAME = 1e-6  # two points closer than this in every coordinate are one
@@ -142,7 +143,8 @@ def best(
     `worth` is the utility of the screened points, where it is known already.
     """
     values = score(utility(screened.X) if worth is None else worth, screened.log_gamma)
-    top = diverse_best(screened.X, values, _CLIMBERS, screened.apart)
+    halved = 1 if len(taken) <= _MANY else 2
+    top = diverse_best(screened.X, values, _CLIMBERS // halved, screened.apart)
     ends = space.snap(
         climb(
             lambda X: score.with_gradient(utility.with_gradient(X), gamma.with_gradient(X)),
@@ -151,6 +153,7 @@ def best(
             screened.box.low,
             screened.box.high,
             widths=screened.apart,
+            evaluations=_LOOKS // halved,
         )
     )
     ends_gamma = gamma(ends)
