@@ -49,13 +49,27 @@ def test_predictions_are_those_of_the_members(G):
                 np.testing.assert_allclose(ours, theirs, rtol=1e-7, atol=1e-7)
 
 
-def test_weights_sum_to_one_and_opposite_members_have_opposite_hyperparameters():
+def test_weights_sum_to_one_and_opposite_members_have_opposite_hyperparameters(monkeypatch):
+    monkeypatch.setattr(crowd, "_HEARD", 0.0)
     found, fitted = gathered()
     assert np.exp(found.log_weights).sum() == pytest.approx(1.0)
     mode = np.log(fitted.posterior.hypers[0].lengthscales)
     first, second, opposite, _ = (np.log(m.hypers[0].lengthscales) - mode for m in found.members[1:])
     np.testing.assert_allclose(first, -opposite, atol=1e-9)
     assert np.linalg.norm(first - second) > 0.1
+
+
+def test_those_that_hardly_count_are_left_out_and_the_others_keep_their_proportions(monkeypatch):
+    found, _ = gathered()
+    monkeypatch.setattr(crowd, "_HEARD", 0.0)
+    everybody, _ = gathered()
+    weights = np.exp(everybody.log_weights)
+    heard = weights >= 0.05
+    assert heard[0]
+    assert 1 < heard.sum() < len(weights)
+    np.testing.assert_allclose(np.exp(found.log_weights), weights[heard] / weights[heard].sum())
+    kept = [m.hypers[0].outputscale for m in found.members]
+    assert kept == [m.hypers[0].outputscale for m, h in zip(everybody.members, heard, strict=True) if h]
 
 
 def test_units_do_not_matter():

@@ -128,3 +128,22 @@ def test_a_metric_far_off_is_mended_by_steps_that_fail(seed, scale):
     theirs = minimize(lambda x: steep(x[None])[0][0], start, bounds=[(0.0, 1.0)] * D, options={"ftol": 1e-15})
     found = descend(steep, start[None], np.zeros(D), np.ones(D), metric=lambda: scale * np.eye(D)[None])
     assert found.value[0] <= theirs.fun + 1e-6 * max(1.0, abs(theirs.fun))
+
+
+def test_where_only_the_best_counts_those_behind_end_early_and_the_best_is_as_good():
+    def wells(x):  # one well that is deep, one that is shallow, and curved so that neither is reached at once
+        gap, deep = x**2 - 1.0, np.where(x[:, :1] > 0.0, 100.0, 0.0)
+        return (np.sum(gap**2, axis=1) - deep[:, 0]), 4.0 * gap * x
+
+    starts, low, high = np.array([[-0.2, 1.9], [0.2, 1.9], [1.9, -0.1]]), np.full(2, -2.0), np.full(2, 2.0)
+    looked = []
+
+    def counted(x, rows):
+        looked.extend(rows.tolist())
+        return wells(x)
+
+    options = {"evaluations": 200, "enough": 1e-10, "reach": 0.1}
+    found = bfgs.minimise(counted, starts, low, high, hopeless=5.0, **options)
+    alone = descend(wells, starts, low, high, reach=0.1)
+    assert found.value.min() == pytest.approx(alone.value.min(), abs=1e-6)
+    assert looked.count(0) < 10 < looked.count(int(np.argmin(found.value)))

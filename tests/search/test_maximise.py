@@ -63,7 +63,8 @@ def test_a_climb_reaches_the_top_from_everywhere_and_stays_in_the_cube():
 def test_a_climb_moves_only_what_is_free():
     starts = np.random.default_rng(0).random((6, 3))
     before = starts.copy()
-    ends = climb(bowl, starts, np.array([True, False, True]))
+    free = np.array([True, False, True])
+    ends = np.vstack([climb(bowl, start, free) for start in starts[:, None, :]])
     np.testing.assert_array_equal(ends[:, 1], starts[:, 1])
     np.testing.assert_allclose(ends[:, [0, 2]], np.tile([0.3, 1.0], (6, 1)), atol=1e-4)
     np.testing.assert_array_equal(starts, before)

@@ -14,6 +14,7 @@ function's own spread, with the same relative uncertainty, which P(safe) takes i
 
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
+from itertools import compress
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +31,7 @@ Array = NDArray[np.float64]
 
 _DRAWS = 4
 _LOG_WEIGHTS = (-4.0, 0.5)  # least and most, relative to the mode's
+_HEARD = 0.05  # share of the weight below which a member is left out
 _EP_TOLERANCE = 0.05  # the evidence is stationary in the sites, so weights err by the square
 _MAX_SWEEPS = 20
 
@@ -126,7 +128,11 @@ def gather(posterior: Posterior, parts: tuple[Part, ...], spreads: Array) -> Cro
         widths.append(spreads * ratios)
     weights = np.exp(np.clip(log_weights, *_LOG_WEIGHTS))
     weights[0] = 1.0
-    return Crowd(tuple(members), np.log(weights / weights.sum()), np.array(widths))
+    heard = weights >= _HEARD * weights.sum()
+    heard[0] = True
+    weights = np.where(heard, weights, 0.0)
+    shares = (weights / weights.sum())[heard]
+    return Crowd(tuple(compress(members, heard)), np.log(shares), np.array(widths)[heard])
 
 
 def _condition(middle: Posterior, hypers: tuple[Hyperparameters, ...]) -> Posterior:

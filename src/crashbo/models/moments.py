@@ -18,11 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crashbo.numerics.kernels import Distances, Kernel
-from crashbo.numerics.linalg import SitePosterior, product, times
+from crashbo.numerics.linalg import SitePosterior, product, times, within
 
 Array = NDArray[np.float64]
 
 _AT_ONCE, _LEAST = 2**15, 128  # covariances that a cache holds beside what is made of them; fewest points at once
+_SMALL = 200  # trials up to which all posteriors are taken at once, by NumPy: its BLAS does such products in one thread
 
 
 @dataclass(frozen=True)
@@ -50,20 +51,36 @@ class Moments:
 
     def with_gradient(self, Z: Array) -> tuple[Array, Array, Array, Array]:
         """Mean and variance at Z, both (K, m), and their gradients in Z, both (K, m, D)."""
-        K, (m, D) = len(self.posteriors), Z.shape
         k, slope = self.kernel.profile(self._distances.to(Z))
-        mean, var = np.empty((2, K, m))
-        sums = np.empty((2, K, m, D + 1))  # of b k' and k' W k, times the trials' x, and alone
+        mean, var, sums = (self._sums if self._stack is None else self._stacked_sums)(k, slope, len(Z))
+        sums[1, var >= 1.0] = 0.0  # it is the prior's at most
+        gradients = (Z - self._distances.center) * sums[..., -1:] - sums[..., :-1]
+        gradients *= self._rates
+        return *self._in_units(mean, var), gradients[0], gradients[1]
+
+    def _sums(self, k: Array, slope: Array, m: int) -> tuple[Array, Array, Array]:
+        """Mean, variance, and sums of b k' and of k' W k over the trials, times their x and alone, (2, K, m, D + 1)."""
+        K, D = self.lengthscales.shape
+        mean, var, sums = np.empty((K, m)), np.empty((K, m)), np.empty((2, K, m, D + 1))
         for i, block, post in self._blocks(m):
             mean[i] = times(k[:, block].T, post.b)
             var[i], Wk = post.variance_and_W_times(k[:, block])
             Wk *= slope[:, block]
             sums[0, i] = product(slope[:, block].T, self._weighted[i])
             sums[1, i] = product(Wk.T, self._beside_ones)
-        sums[1, var >= 1.0] = 0.0  # it is the prior's at most
-        gradients = (Z - self._distances.center) * sums[..., -1:] - sums[..., :-1]
-        gradients *= self._rates
-        return *self._in_units(mean, var), gradients[0], gradients[1]
+        return mean, var, sums
+
+    def _stacked_sums(self, k: Array, slope: Array, m: int) -> tuple[Array, Array, Array]:
+        """The same for all posteriors at once."""
+        assert self._stack is not None
+        F, b, weighted = self._stack
+        k, slope = (a.T.reshape(len(b), m, len(self.X)) for a in (k, slope))
+        Fk = np.matmul(k, F.swapaxes(1, 2))
+        Wk = np.matmul(Fk, F)
+        Wk *= slope
+        sums = np.stack([np.matmul(slope, weighted), np.matmul(Wk, self._beside_ones)])
+        var = within(1.0 - np.einsum("kmn,kmn->km", Fk, Fk), 1.0)
+        return np.matmul(k, b)[:, :, 0], var, sums
 
     def _in_units(self, mean: Array, var: Array) -> tuple[Array, Array]:
         mean *= self._scale
@@ -78,6 +95,14 @@ class Moments:
     @cached_property
     def _distances(self) -> Distances:
         return Distances.of(self.X, self.lengthscales)
+
+    @cached_property
+    def _stack(self) -> tuple[Array, Array, Array] | None:
+        """F, b and b times the trials' x, a row each posterior; None where those are large or have negative sites."""
+        if len(self.X) > _SMALL or any(post.R is not None for post in self.posteriors):
+            return None
+        F = np.stack([np.tril(post.L_inv) * post.root for post in self.posteriors])
+        return F, np.stack([post.b for post in self.posteriors])[:, :, None], np.stack(self._weighted)
 
     @cached_property
     def _scale(self) -> Array:

@@ -26,6 +26,7 @@ Objective = Callable[[Array, NDArray[np.intp]], tuple[Array, Array]]
 _ARMIJO = 1e-4
 _CURVED = 1e-10  # relative: a step along which the slope grows by less tells nothing of the curvature
 _STRETCH = 4.0  # of a model that met no curvature
+_BEGUN = 5  # evaluations before which nothing is foreseen
 _SHORTEST = 1e-10  # step length at which a start is given up
 
 
@@ -49,6 +50,7 @@ def minimise(
     reach: float,
     metric: Callable[[], Array] | None = None,
     renewed: float = np.inf,
+    hopeless: float = np.inf,
 ) -> Descent:
     """Descend from every start until two steps in a row gain less than `enough`, or one that foresaw as little.
 
@@ -63,6 +65,8 @@ def minimise(
         reach: no step moves a coordinate by more; the first does by as much, if nothing is known of the curvature.
         metric: a first H, asked for once the starts have been evaluated.
         renewed: a step that gained more came from so far that the model is asked for anew, by `metric`.
+        hopeless: where only the best end counts: a start ends that would stay behind the best of all if it gained so
+            many times what it foresees.
     """
     x = np.array(starts)
     m, D = x.shape
@@ -84,6 +88,8 @@ def minimise(
             most = reach / np.maximum(np.abs(d[i]).max(axis=1), 1e-300)
             t[i] = np.where(fresh[i], most, np.minimum(most, 1.0))
             alive[i] = (slope < 0.0) & ((-0.5 * slope >= enough) | (idle[i] == 0))
+            if used >= _BEGUN and hopeless < np.inf:
+                alive[i] &= f[i] + 0.5 * hopeless * slope <= np.fmin.reduce(f)
             turned[:] = False
         if used >= evaluations or not alive.any():
             return Descent(x, f, used)

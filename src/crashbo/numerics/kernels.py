@@ -109,10 +109,9 @@ class Distances:
         np.einsum("kmd,md->km", right[:, :, D : 2 * D], V, out=right[:, :, -1])
         right[:, :, D : 2 * D] *= -2.0
         r2 = product(self.left, right.reshape(K * m, 2 * D + 1).T)
-        largest = np.maximum(self.largest, np.max(V * V, axis=0, initial=0.0))
-        near = r2 <= np.repeat(_NEAR * times(self.inverse, largest), m)
-        if near.any():
-            i, column = np.nonzero(near)
+        near = _NEAR * times(self.inverse, np.maximum(self.largest, np.max(V * V, axis=0, initial=0.0)))
+        if r2.min(initial=np.inf) <= near.max():
+            i, column = np.nonzero(r2 <= np.repeat(near, m))
             r2[i, column] = np.sum(self.inverse[column // m] * (self.U[i] - V[column % m]) ** 2, axis=1)
         return r2
 

@@ -67,7 +67,7 @@ class SitePosterior:
         reduction = _column_squares(self.F_times(k))
         if self.R is not None:
             reduction = reduction - _column_squares(product(self.R, k))
-        return _within(k_self - reduction, k_self)
+        return within(k_self - reduction, k_self)
 
     def variance_and_W_times(self, k: Array, k_self: float = 1.0) -> tuple[Array, Array]:
         """`variance` and W k, for k of shape (n, m)."""
@@ -79,7 +79,7 @@ class SitePosterior:
             Rk = product(self.R, k)
             reduction -= _column_squares(Rk)
             Wk -= product(self.R.T, Rk)
-        return _within(k_self - reduction, k_self), Wk
+        return within(k_self - reduction, k_self), Wk
 
     def F_times(self, k: Array) -> Array:
         """F k, for k of shape (n, m)."""
@@ -247,7 +247,7 @@ def _fortran(A: Array) -> tuple[Array, int]:
     return (A, 0) if A.flags.f_contiguous else (A.T, 1)
 
 
-def _within(var: Array, most: float) -> Array:
+def within(var: Array, most: float) -> Array:
     """A variance that rounding may have carried out of (0, most]."""
     return np.minimum(np.maximum(var, _EPS * most), most)
 

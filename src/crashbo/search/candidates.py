@@ -16,13 +16,13 @@ from crashbo.search.surrogates import Surrogates
 
 Array = NDArray[np.float64]
 
-_SCREEN = 64  # points a dimension
-_LARGEST_SCREEN = 512
+_SCREEN = 48  # points a dimension
+_LARGEST_SCREEN = 256
 _CENTRES = 4  # good points whose surroundings are searched
-_AROUND = 40
+_AROUND = 24
 _LEVELS = (0.99, 0.95, 0.8, 0.4, 0.05)  # of P(safe) about which a floor may lie
-_KEPT = 24  # points a level that a crowd looks at
-_SPREAD = 64  # points that are kept whatever they promise
+_KEPT = 12  # points a level that a crowd looks at
+_SPREAD = 32  # points that are kept whatever they promise
 _CLIMBERS = 6
 _MARGIN = 0.2  # of the cube's edges that the first trials leave out
 _EARLY = 5.0  # trials a dimension over which this fades

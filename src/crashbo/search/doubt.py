@@ -25,7 +25,7 @@ from crashbo.search.surrogates import Surrogates
 
 Array = NDArray[np.float64]
 
-_SHARES = (0.7, 0.5, 0.35)  # of the lengthscales
+_SHARES = (0.5, 0.35)  # of the lengthscales
 _MANY = 300  # successes past which it doubts as much at once, since every doubt takes a Cholesky factor
 _WELLS = 4  # to be filled at most
 _AWAY = 0.1  # correlation with the best trial of a well below which another is away from it

@@ -18,6 +18,7 @@ WithGradient = Callable[[Array], tuple[Array, Array]]
 _FEW = 3  # dimensions that a Kronecker sequence fills well
 _REACH = 0.1  # of one step of a climb, in any coordinate
 _ENOUGH = 1e-3  # gain of a step, in log acquisition, below which a climb ends
+_HOPELESS = 5.0  # times what a climb foresees: one that this would leave below the best ends
 
 
 def spread_points(n: int, dimension: int, *, rng: np.random.Generator) -> Array:
@@ -79,7 +80,13 @@ def climb(
     low, high = np.zeros(len(free)) if low is None else low, np.ones(len(free)) if high is None else high
     ends_at = (end[free] / unit for end in (low, high))
     found = bfgs.minimise(
-        negative, starts[:, free] / unit, *ends_at, evaluations=evaluations, enough=_ENOUGH, reach=_REACH
+        negative,
+        starts[:, free] / unit,
+        *ends_at,
+        evaluations=evaluations,
+        enough=_ENOUGH,
+        reach=_REACH,
+        hopeless=_HOPELESS,
     )
     ends = starts.copy()
     ends[:, free] = np.clip(found.x * unit, low[free], high[free])

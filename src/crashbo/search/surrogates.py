@@ -96,15 +96,30 @@ class Surrogates:
 
     cost: Posterior | None  # None before the first success
     crowd: Crowd  # of crash posteriors: the first is at the most probable hyperparameters and the median thresholds
-    crash_model: CrashModel  # as fitted, at the most probable ones
+    parts: tuple[Part, ...]  # what is learnt of the crash model
+    fitted: Fit | None  # the crash model as learnt now; None where hyperparameters are held
     memory: Memory
-    converged: bool
     successes: int  # rows of the cost's data that were measured: pending ones come after them
 
     @property
     def crash(self) -> Posterior:
         """The crash posterior in the middle."""
         return self.crowd.members[0]
+
+    @cached_property
+    def crash_model(self) -> CrashModel:
+        """The crash model at the most probable hyperparameters; where they are held, made when it is asked for."""
+        if self.fitted is not None:
+            return CrashModel(self.fitted.posterior, self.fitted)
+        warm = self.memory.crash
+        assert warm is not None
+        mode = latent.condition(self.crash.data, warm.hypers, start=warm.sites, tolerance=_HELD_TOLERANCE)
+        return CrashModel(mode, Fit(mode, self.parts, np.nan, 1, mode.ep.sweeps, mode.ep.converged))
+
+    @property
+    def converged(self) -> bool:
+        """Whether EP reached its fixed point and, where hyperparameters were learnt, the search its end."""
+        return self.crash.ep.converged if self.fitted is None else self.fitted.converged
 
     @property
     def log_gamma(self) -> LogGamma:
@@ -164,7 +179,7 @@ def fit_surrogates(
     parts = make_parts(data, crash_prior, noise_std=seen.noise_std, thresholds=seen.thresholds)
     costs = Costs.of(seen.X[seen.succeeded], seen.cost[seen.succeeded])
     start = _aligned(memory, seen.numbers, len(data.X)) if memory is not None else None
-    found = _held(seen, memory, data, parts, start, costs) if memory is not None and start is not None else None
+    found = _held(seen, memory, data, start, costs) if memory is not None and start is not None else None
     if found is None:
         fitted = fit(data, parts, start=start, tolerance=_EP_TOLERANCE, enough=_ENOUGH)
         middle, spreads = _centred(fitted.posterior, parts)
@@ -172,19 +187,19 @@ def fit_surrogates(
         crowd = gather(middle, parts, spreads) if unsure else Crowd.of(middle, spreads)
         cost_start = memory.cost if memory is not None else None
         cost = costs.fit(seen.cost_noise_std, cost_prior, cost_start) if len(costs.X) else None
-        found = _Found(fitted, crowd, cost, len(seen.numbers))
+        found = _Found(fitted, fitted.posterior.warm(), crowd, cost, len(seen.numbers))
     cost_warm = memory.cost if memory is not None else None
     if found.cost is not None:
         cost_warm = replace(found.cost.warm(), sites=None)
-    warm, told = found.fitted.posterior.warm(), seen.digest(seen.numbers)
-    kept = Memory(seen.numbers, cost_warm, warm, found.fitted_at, found.crowd.views, told)
+    told = seen.digest(seen.numbers)
+    kept = Memory(seen.numbers, cost_warm, found.warm, found.fitted_at, found.crowd.views, told)
     cost = None if found.cost is None else with_pending(found.cost, seen.pending)
-    crash_model = CrashModel(found.fitted.posterior, found.fitted)
-    return Surrogates(cost, found.crowd, crash_model, kept, found.fitted.converged, len(costs.X))
+    return Surrogates(cost, found.crowd, parts, found.fitted, kept, len(costs.X))
 
 
 class _Found(NamedTuple):
-    fitted: Fit  # of the crash model
+    fitted: Fit | None  # of the crash model
+    warm: Warm  # what the next fit of it begins from
     crowd: Crowd
     cost: Posterior | None
     fitted_at: int
@@ -194,7 +209,6 @@ def _held(
     seen: Observations,
     memory: Memory,
     data: HybridData,
-    parts: tuple[Part, ...],
     start: Warm,
     costs: Costs,
 ) -> _Found | None:
@@ -220,9 +234,7 @@ def _held(
     cost = costs.given(memory.cost.hypers) if memory.cost is not None else None
     if cost is not None and _surprised(cost, np.flatnonzero(new[seen.succeeded])):
         return None
-    mode = latent.condition(data, start.hypers, start=middle.sites(), tolerance=_HELD_TOLERANCE)
-    fitted = Fit(mode, parts, np.nan, 1, mode.ep.sweeps, mode.ep.converged)
-    return _Found(fitted, views.of(middle), cost, memory.fitted_at)
+    return _Found(None, replace(start, sites=middle.sites()), views.of(middle), cost, memory.fitted_at)
 
 
 def _surprised(posterior: Posterior, rows: NDArray[np.intp]) -> bool:
