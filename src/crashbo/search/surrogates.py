@@ -121,6 +121,10 @@ class Surrogates:
         """Whether EP reached its fixed point and, where hyperparameters were learnt, the search its end."""
         return self.crash.ep.converged if self.fitted is None else self.fitted.converged
 
+    def threshold(self, j: int) -> float:
+        """The threshold of constraint j to report."""
+        return thresholds.point(self.crash, self.parts[j], j)
+
     @property
     def log_gamma(self) -> LogGamma:
         """log P(safe), with the uncertainty of thresholds and hyperparameters in it, wary where nobody has been."""
