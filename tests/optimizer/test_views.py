@@ -71,14 +71,15 @@ def test_the_search_finds_the_best_safe_point():
     assert sum(t.state == "crash" for t in optimizer.trials[4:]) <= 6
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_one_huge_cost_does_not_spoil_the_search(seed):
-    optimizer = crashbo.Optimizer(SPACE, seed=seed)
+@pytest.mark.parametrize(("direction", "huge"), [("minimize", {2}), ("minimize", {2, 7, 15}), ("maximize", {2})])
+def test_huge_costs_do_not_spoil_the_search(direction, huge):
+    optimizer = crashbo.Optimizer(SPACE, seed=0, direction=direction)
+    sign = 1.0 if direction == "minimize" else -1.0
     for i in range(30):
         trial = optimizer.ask()
         bowl = (trial.params["x"] - 0.3) ** 2 + (trial.params["y"] - 0.6) ** 2
-        optimizer.tell(trial, cost=1e9 if i == 2 else 1.0 + bowl)
-    assert optimizer.best.cost < 1.01
+        optimizer.tell(trial, cost=sign * (1e9 if i in huge else 1.0 + bowl))
+    assert sign * optimizer.best.cost < 1.001
 
 
 def test_the_best_is_the_success_with_the_least_cost():

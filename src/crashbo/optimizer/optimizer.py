@@ -79,7 +79,7 @@ class Threshold:
             self.value = float(known) if is_number(known) else None  # type: ignore[arg-type]
         else:
             learnt = surrogates.crash_model.thresholds[j] is not None
-            self.value = constraint.sign * surrogates.crash.hypers[j].threshold if learnt else None
+            self.value = constraint.sign * surrogates.threshold(j) if learnt else None
 
     @property
     def interval(self) -> tuple[float, float] | None:
@@ -90,7 +90,7 @@ class Threshold:
         found = self._surrogates.crash_model.threshold_interval(self._j)
         if found is None or self.value is None:
             return None
-        # The value is a median with all else held, the interval is not: keep the one within the other.
+        # The value is a quantile with all else held, the interval is not: keep the one within the other.
         ends = *(self._constraint.sign * end for end in found), self.value
         return min(ends), max(ends)
 

@@ -19,10 +19,10 @@ from crashbo.models.fit import Fit, fit
 from crashbo.models.hybrid import HybridData
 from crashbo.models.hyperpriors import Hyperprior
 from crashbo.models.latent import Posterior, Warm
-from crashbo.models.parts import Part, make_part
+from crashbo.models.parts import Part
 from crashbo.models.regression import measured_data
-from crashbo.numerics.kernels import squared_distances
 from crashbo.search.acquisition import LogGamma
+from crashbo.search.costs import Costs
 
 Array = NDArray[np.float64]
 Threshold = float | tuple[float, float] | None
@@ -38,7 +38,6 @@ _LOG_UNEXPECTED = float(np.log(0.2))  # of the probability of an outcome, likewi
 _UNSURE = 200  # trials past which the hyperparameters are taken for known
 _EP_TOLERANCE = 1e-4
 _HELD_TOLERANCE = 1e-3  # of EP at hyperparameters that are held
-_NEIGHBOURS = 0.1  # root-mean-square distance a coordinate within which trials count as one crowd
 _FINEST, _COARSEST = 1e-3, 0.03  # share of the cost's spread that a gain must have to mean anything, at least and most
 _ENOUGH = 3e-3  # nats: fits that begin where the last one ended must not stop short again and again
 
@@ -78,51 +77,6 @@ class Observations:
         """The same trials with nothing measured: one cause of crashes, which labels alone inform."""
         nothing = np.full((len(self.numbers), 1), np.nan)
         return replace(self, Y=nothing, blame=None, censored=None, noise_std=(None,), thresholds=(None,))
-
-
-@dataclass(frozen=True)
-class CostScale:
-    """A monotone map that keeps one huge cost from blinding the model.
-
-    Costs up to the fence, three times as far above the median as the best lies below it, are kept as they
-    are; what lies beyond is bad anyway, and is drawn in so that none ends more than one spread past the
-    fence. The order of all costs stays, and the good ones, on which the search depends, keep their
-    distances: a rank transform would lose both noise and distance, clipping the order.
-
-    Trials crowd where the search was last. So the median is one over the space, not over the trials: a trial
-    counts the less the more neighbours it has. Otherwise everything but the crowd would soon lie beyond the fence,
-    where it looks alike, and the search would never leave.
-    """
-
-    fence: float
-    spread: float
-
-    @staticmethod
-    def of(X: Array, cost: Array) -> "CostScale":
-        """The map for costs at X, (n, D), in the unit cube."""
-        near = squared_distances(X, X) < _NEIGHBOURS**2 * X.shape[1]
-        weights = 1.0 / near.sum(axis=1)
-        median = _median(cost, weights)
-        spread = max(median - float(cost.min()), _median(np.abs(cost - median), weights))
-        if spread == 0.0 and cost.max() > median:  # more than half are the best: what the others lie above it
-            above = cost > median
-            spread = _median(cost[above], weights[above]) - median
-        return CostScale(median + 3.0 * spread, spread)
-
-    def __call__(self, cost: Array) -> Array:
-        """Costs as the model sees them."""
-        excess = np.maximum(cost - self.fence, 0.0)
-        if self.spread == 0.0:
-            return np.asarray(cost, dtype=float)
-        return np.where(excess > 0.0, self.fence + excess * (self.spread / (excess + self.spread)), cost)
-
-
-def _median(values: Array, weights: Array) -> float:
-    """The value with half of the weight on either side."""
-    order = np.argsort(values, kind="stable")
-    total = np.cumsum(weights[order])
-    below, above = np.searchsorted(total, [0.5 * total[-1] * (1.0 - 1e-12), 0.5 * total[-1] * (1.0 + 1e-12)])
-    return 0.5 * float(values[order[below]] + values[order[min(above, len(values) - 1)]])
 
 
 @dataclass(frozen=True)
@@ -167,6 +121,10 @@ class Surrogates:
     def converged(self) -> bool:
         """Whether EP reached its fixed point and, where hyperparameters were learnt, the search its end."""
         return self.crash.ep.converged if self.fitted is None else self.fitted.converged
+
+    def threshold(self, j: int) -> float:
+        """The threshold of constraint j to report."""
+        return thresholds.point(self.crash, self.parts[j], j)
 
     @property
     def log_gamma(self) -> LogGamma:
@@ -229,18 +187,16 @@ def fit_surrogates(
     """Fit both models, warm where memory allows; past a few trials not anew for every single one."""
     data = hybrid_data(seen.X, seen.Y, seen.crashed, seen.blame, seen.censored, whole=True)
     parts = make_parts(data, crash_prior, noise_std=seen.noise_std, thresholds=seen.thresholds)
-    X, costs = seen.X[seen.succeeded], seen.cost[seen.succeeded]
-    if len(costs):
-        costs = CostScale.of(X, costs)(costs)
+    costs = Costs.of(seen.X[seen.succeeded], seen.cost[seen.succeeded])
     start = _aligned(memory, seen.numbers, len(data.X)) if memory is not None else None
-    found = _held(seen, memory, data, start, X, costs) if memory is not None and start is not None else None
+    found = _held(seen, memory, data, start, costs) if memory is not None and start is not None else None
     if found is None:
         fitted = fit(data, parts, start=start, tolerance=_EP_TOLERANCE, enough=_ENOUGH)
         middle, spreads = _centred(fitted.posterior, parts)
         unsure = posterior == "marginal" and len(seen.numbers) <= _UNSURE
         crowd = gather(middle, parts, spreads) if unsure else Crowd.of(middle, spreads)
         cost_start = memory.cost if memory is not None else None
-        cost = fit_cost(X, costs, seen.cost_noise_std, cost_prior, cost_start) if len(costs) else None
+        cost = costs.fit(seen.cost_noise_std, cost_prior, cost_start) if len(costs.X) else None
         found = _Found(fitted, fitted.posterior.warm(), crowd, cost, len(seen.numbers))
     cost_warm = memory.cost if memory is not None else None
     if found.cost is not None:
@@ -248,7 +204,7 @@ def fit_surrogates(
     told = seen.digest(seen.numbers)
     kept = Memory(seen.numbers, cost_warm, found.warm, found.fitted_at, found.crowd.views, told)
     cost = None if found.cost is None else with_pending(found.cost, seen.pending)
-    return Surrogates(cost, found.crowd, parts, found.fitted, kept, len(costs))
+    return Surrogates(cost, found.crowd, parts, found.fitted, kept, len(costs.X))
 
 
 class _Found(NamedTuple):
@@ -264,8 +220,7 @@ def _held(
     memory: Memory,
     data: HybridData,
     start: Warm,
-    X: Array,
-    costs: Array,
+    costs: Costs,
 ) -> _Found | None:
     """Both models at the hyperparameters in memory, or None where those are to be learnt anew.
 
@@ -274,7 +229,7 @@ def _held(
     A trial that was corrected is learnt from at once.
     """
     n, views = len(seen.numbers), memory.views
-    if views is None or start.measured != data.kind or (memory.cost is None) != (len(costs) == 0):
+    if views is None or start.measured != data.kind or (memory.cost is None) != (len(costs.X) == 0):
         return None
     if memory.told != seen.digest(memory.numbers):
         return None
@@ -286,7 +241,7 @@ def _held(
     middle = latent.condition(data, views.hypers[0], start=start.sites, tolerance=_HELD_TOLERANCE)
     if _surprised(middle, np.flatnonzero(new)):
         return None
-    cost = latent.condition(measured_data(X, costs), memory.cost.hypers) if memory.cost is not None else None
+    cost = costs.given(memory.cost.hypers) if memory.cost is not None else None
     if cost is not None and _surprised(cost, np.flatnonzero(new[seen.succeeded])):
         return None
     return _Found(None, replace(start, sites=middle.sites()), views.of(middle), cost, memory.fitted_at)
@@ -297,13 +252,6 @@ def _surprised(posterior: Posterior, rows: NDArray[np.intp]) -> bool:
     gaps = [posterior.surprises(j)[rows] for j in range(len(posterior.hypers))]
     unlikely = posterior.ep.tilted.log_mass[rows] < _LOG_UNEXPECTED
     return bool(unlikely.any() or np.any(np.abs(gaps) > _SURPRISE))
-
-
-def fit_cost(X: Array, cost: Array, noise_std: float | None, prior: Hyperprior, start: Warm | None = None) -> Posterior:
-    """The cost's GP, its hyperparameters learnt."""
-    data = measured_data(X, cost)
-    part = make_part(data.Y[0], data.sign[0], prior, dimension=X.shape[1], labelled=False, noise_std=noise_std)
-    return fit(data, (part,), start=start, enough=_ENOUGH).posterior
 
 
 def _centred(posterior: Posterior, parts: tuple[Part, ...]) -> tuple[Posterior, Array]:

@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from crashbo.models import hyperpriors
 from crashbo.search import candidates
 from crashbo.search.acquisition import Flat, LogEI
+from crashbo.search.costs import fit_cost
 from crashbo.search.risk import Score
-from crashbo.search.surrogates import fit_cost, with_pending
+from crashbo.search.surrogates import with_pending
 from crashbo.strategies.base import Proposal, Task
 
 Array = NDArray[np.float64]

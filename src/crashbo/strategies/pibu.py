@@ -24,8 +24,9 @@ from crashbo.numerics.kernels import SQUARED_EXPONENTIAL
 from crashbo.search import candidates
 from crashbo.search.acquisition import Flat, LogGamma
 from crashbo.search.candidates import Screen
+from crashbo.search.costs import fit_cost
 from crashbo.search.risk import Score
-from crashbo.search.surrogates import Observations, fit_cost, with_pending
+from crashbo.search.surrogates import Observations, with_pending
 from crashbo.strategies.base import Proposal, Task
 
 Array = NDArray[np.float64]

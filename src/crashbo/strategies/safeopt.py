@@ -27,8 +27,9 @@ from crashbo.models.latent import Hyperparameters, Posterior
 from crashbo.numerics.kernels import SQUARED_EXPONENTIAL
 from crashbo.search.acquisition import LogGamma
 from crashbo.search.candidates import is_taken
+from crashbo.search.costs import fit_cost
 from crashbo.search.space import Choice, Float, Parameter, Space
-from crashbo.search.surrogates import Observations, Threshold, fit_cost
+from crashbo.search.surrogates import Observations, Threshold
 from crashbo.strategies import informed
 from crashbo.strategies.base import Proposal, Task
 

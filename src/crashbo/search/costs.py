@@ -1,0 +1,121 @@
+"""The cost's GP: what of the costs it is told, and how one huge cost is kept from blinding it.
+
+May import models and below.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crashbo.models import latent
+from crashbo.models.fit import fit
+from crashbo.models.hyperpriors import Hyperprior
+from crashbo.models.latent import Hyperparameters, Posterior, Warm
+from crashbo.models.parts import make_part
+from crashbo.models.regression import measured_data
+from crashbo.numerics.kernels import squared_distances
+
+Array = NDArray[np.float64]
+
+_NEIGHBOURS = 0.1  # root-mean-square distance a coordinate within which trials count as one crowd
+_ENOUGH = 3e-3  # nats: fits that begin where the last one ended must not stop short again and again
+_HUGE = 30.0  # spreads past the fence
+_FEW = 4  # other costs that it takes to call one huge
+_SHARE = 6  # one huge cost, and one more for every so many: more than that are no accidents
+_PLAUSIBLE = 2.0  # standard deviations above what is expected
+
+
+@dataclass(frozen=True)
+class CostScale:
+    """A monotone map that keeps one huge cost from blinding the model.
+
+    Costs up to the fence, three times as far above the median as the best lies below it, are kept as they
+    are; what lies beyond is bad anyway, and is drawn in so that none ends more than one spread past the
+    fence. The order of all costs stays, and the good ones, on which the search depends, keep their
+    distances: a rank transform would lose both noise and distance, clipping the order.
+
+    Trials crowd where the search was last. So the median is one over the space, not over the trials: a trial
+    counts the less the more neighbours it has. Otherwise everything but the crowd would soon lie beyond the fence,
+    where it looks alike, and the search would never leave.
+    """
+
+    fence: float
+    spread: float
+
+    @staticmethod
+    def of(X: Array, cost: Array) -> "CostScale":
+        """The map for costs at X, (n, D), in the unit cube."""
+        near = squared_distances(X, X) < _NEIGHBOURS**2 * X.shape[1]
+        weights = 1.0 / near.sum(axis=1)
+        median = _median(cost, weights)
+        spread = max(median - float(cost.min()), _median(np.abs(cost - median), weights))
+        if spread == 0.0 and cost.max() > median:  # more than half are the best: what the others lie above it
+            above = cost > median
+            spread = _median(cost[above], weights[above]) - median
+        return CostScale(median + 3.0 * spread, spread)
+
+    def __call__(self, cost: Array) -> Array:
+        """Costs as the model sees them."""
+        excess = np.maximum(cost - self.fence, 0.0)
+        if self.spread == 0.0:
+            return np.asarray(cost, dtype=float)
+        return np.where(excess > 0.0, self.fence + excess * (self.spread / (excess + self.spread)), cost)
+
+
+def _median(values: Array, weights: Array) -> float:
+    """The value with half of the weight on either side."""
+    order = np.argsort(values, kind="stable")
+    total = np.cumsum(weights[order])
+    below, above = np.searchsorted(total, [0.5 * total[-1] * (1.0 - 1e-12), 0.5 * total[-1] * (1.0 + 1e-12)])
+    return 0.5 * float(values[order[below]] + values[order[min(above, len(values) - 1)]])
+
+
+@dataclass(frozen=True)
+class Costs:
+    """Costs drawn in by their scale, and which of them the model is told only a part of.
+
+    A huge cost is a cliff even when it is drawn in: lengthscales that fit it are too short for everything
+    else, and long ones ring around it. So they are learnt without it; the model is then told that the cost there is
+    as high as the others let seem plausible. Where nobody else was that is high, and keeps the search away; amid good
+    trials it is one accident, and changes nothing. Many huge costs are no accidents but what the cost is like.
+    """
+
+    X: Array  # (n, D)
+    drawn: Array  # (n,)
+    huge: NDArray[np.bool_]
+
+    @staticmethod
+    def of(X: Array, cost: Array) -> "Costs":
+        """What is to be made of costs at X, (n, D), in the unit cube."""
+        if not len(cost):
+            return Costs(X, cost, np.zeros(0, dtype=bool))
+        scale = CostScale.of(X, cost)
+        huge = cost > scale.fence + _HUGE * scale.spread
+        if not 0 < huge.sum() <= 1 + len(cost) // _SHARE or len(cost) - huge.sum() < _FEW:
+            huge = np.zeros(len(cost), dtype=bool)
+        return Costs(X, scale(cost), huge)
+
+    def fit(self, noise_std: float | None, prior: Hyperprior, start: Warm | None = None) -> Posterior:
+        """The cost's posterior, its hyperparameters learnt."""
+        plain = fit_cost(self.X[~self.huge], self.drawn[~self.huge], noise_std, prior, start)
+        return self._told(plain) if self.huge.any() else plain
+
+    def given(self, hypers: tuple[Hyperparameters, ...]) -> Posterior:
+        """The cost's posterior at these hyperparameters."""
+        plain = latent.condition(measured_data(self.X[~self.huge], self.drawn[~self.huge]), hypers)
+        return self._told(plain) if self.huge.any() else plain
+
+    def _told(self, plain: Posterior) -> Posterior:
+        """The posterior that was told of huge costs, too."""
+        mean, var = plain.predict(0, self.X[self.huge])
+        told = self.drawn.copy()
+        told[self.huge] = np.minimum(told[self.huge], mean + _PLAUSIBLE * np.sqrt(var))
+        return latent.condition(measured_data(self.X, told), plain.hypers)
+
+
+def fit_cost(X: Array, cost: Array, noise_std: float | None, prior: Hyperprior, start: Warm | None = None) -> Posterior:
+    """The cost's GP, its hyperparameters learnt."""
+    data = measured_data(X, cost)
+    part = make_part(data.Y[0], data.sign[0], prior, dimension=X.shape[1], labelled=False, noise_std=noise_std)
+    return fit(data, (part,), start=start, enough=_ENOUGH).posterior

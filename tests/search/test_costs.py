@@ -1,0 +1,82 @@
+"""What the cost's model is told of huge costs."""
+
+import numpy as np
+import pytest
+
+from crashbo.models import hyperpriors
+from crashbo.search.costs import Costs, fit_cost
+
+PRIOR = hyperpriors.of_cost(2)
+
+
+def bowl(X):
+    return 1.0 + np.sum((X - [0.3, 0.6]) ** 2, axis=1)
+
+
+def spoiled(where, n=16, huge=1e9):
+    """Trials at random places, the first of them at `where` with a huge cost."""
+    X = np.vstack([where, np.random.default_rng(3).random((n, 2))])
+    return X, np.where(np.arange(len(X)) < len(where), huge, bowl(X))
+
+
+def test_hyperparameters_are_learnt_without_a_huge_cost():
+    X, cost = spoiled([[0.5, 0.5]])
+    with_it, without = Costs.of(X, cost).fit(None, PRIOR), fit_cost(X[1:], cost[1:], None, PRIOR)
+    np.testing.assert_array_equal(with_it.hypers[0].lengthscales, without.hypers[0].lengthscales)
+    assert with_it.hypers[0].outputscale == without.hypers[0].outputscale
+
+
+def test_one_huge_cost_amid_good_trials_changes_next_to_nothing():
+    X, cost = spoiled([[0.5, 0.5]])
+    Z = np.random.default_rng(0).random((50, 2))
+    with_it, without = Costs.of(X, cost).fit(None, PRIOR), fit_cost(X[1:], cost[1:], None, PRIOR)
+    np.testing.assert_allclose(with_it.predict(0, Z)[0], without.predict(0, Z)[0], atol=0.03)
+
+
+def test_a_huge_cost_where_nobody_else_was_keeps_the_search_away():
+    rng = np.random.default_rng(3)
+    X = np.vstack([[[0.95, 0.95]], 0.3 * rng.random((12, 2))])
+    cost = np.append(1e9, bowl(X[1:]))
+    plain, told = fit_cost(X[1:], cost[1:], None, PRIOR), Costs.of(X, cost).fit(None, PRIOR)
+    (before,), (var,) = plain.predict(0, X[:1])
+    (after,), (left,) = told.predict(0, X[:1])
+    assert after > before + 1.5 * np.sqrt(var)
+    assert left < 0.01 * var  # to try there once more is worth nothing
+
+
+def test_a_huge_cost_is_never_told_to_be_higher_than_it_was_drawn_in():
+    X, cost = spoiled([[0.5, 0.5], [0.9, 0.1]])
+    costs = Costs.of(X, cost)
+    told = costs.fit(None, PRIOR).data.Y[0]
+    assert costs.huge.tolist() == [True, True] + [False] * 16
+    assert np.all(told <= costs.drawn)
+    np.testing.assert_array_equal(told[2:], cost[2:])
+
+
+def test_hyperparameters_that_are_held_give_the_posterior_of_the_fit():
+    X, cost = spoiled([[0.5, 0.5]])
+    costs = Costs.of(X, cost)
+    fitted = costs.fit(None, PRIOR)
+    np.testing.assert_allclose(costs.given(fitted.hypers).data.Y, fitted.data.Y, rtol=1e-9)
+
+
+@pytest.mark.parametrize("share", [0.3, 0.5, 0.7])
+def test_many_huge_costs_are_no_accidents(share):
+    n = 30
+    X, cost = spoiled(np.random.default_rng(1).random((round(share * n), 2)), round((1.0 - share) * n))
+    assert not Costs.of(X, cost).huge.any()
+
+
+def test_a_cost_among_three_others_is_not_called_huge():
+    X, cost = spoiled([[0.5, 0.5]], n=3)
+    assert not Costs.of(X, cost).huge.any()
+
+
+def test_ordinary_costs_are_told_as_they_are():
+    X, cost = spoiled([[0.5, 0.5]], huge=1.2)
+    costs = Costs.of(X, cost)
+    np.testing.assert_array_equal(costs.fit(None, PRIOR).data.Y[0], cost)
+
+
+def test_no_success_is_no_trouble():
+    assert len(Costs.of(np.zeros((0, 2)), np.zeros(0)).drawn) == 0
