@@ -28,6 +28,7 @@ from crashbo.search.trust import Trust
 Array = NDArray[np.float64]
 
 _LOG_WORTHWHILE = float(np.log(0.3))  # a gain of this share of the noise is worth a leap, or a trial at all
+_NEARLY = 0.9  # of the odds of the safest point: about as safe
 _LEAPT = 0.88  # reported P(safe) below which a trial was a leap
 ALL_BUT_SAFE = 0.9  # P(safe) of the points that tell whether there is anything left to gain safely
 
@@ -99,6 +100,7 @@ class Adaptive:
     worth: float = 2.0  # times the gain above the floor that a leap must promise
     patience: float = 2.0  # trials between leaps
     backoff: float = 1.3  # by which every leap that crashes lengthens the wait
+    odds: float = 0.5  # of the safest point that will do where nothing reaches the floor
 
     trials = None
 
@@ -117,10 +119,9 @@ class Adaptive:
     def step(self, situation: Situation) -> float:
         """The floor of a trial that is no leap."""
         floor = situation.trust.needed(self.raised if situation.is_exhausted(1.0) else self.usual)
-        # Where nothing reaches the floor the safest point is one that is known already, and nothing is learnt there: so
-        # half of its odds will do.
+        # Where nothing reaches the floor the safest point is one that is known already, and nothing is learnt there.
         safest = float(np.exp(situation.log_gamma.max()))
-        return floor if safest >= floor else safest / (2.0 - safest)
+        return floor if safest >= floor else self.odds * safest / (1.0 - safest + self.odds * safest)
 
     def _rested(self, situation: Situation, leap: float) -> bool:
         """Whether the last leap is long enough ago, given how daring this is and how many crashed since one paid."""
@@ -172,7 +173,8 @@ class Budget:
     - leaps, as the default takes them, are allowed while no larger a share of the budget is gone than the share of
       trials to the power of `pace`: somewhat more freely in the beginning;
     - any other trial keeps to a floor at which what is left would last if all trials to come were just as safe: at
-      least the default's, and at most `safest`, since a study that is surer than that finds nothing any more;
+      least the default's, and at most `safest`, since a study that is surer than that finds nothing any more. Where no
+      point reaches it, one about as safe as the safest is tried, if more is gone than was due;
     - when nothing is left, proven settings are repeated.
     Without a number of trials it does as the default until the last crash, which is for steps at `safest`.
     """
@@ -195,7 +197,9 @@ class Budget:
             return 1.0
         usual = self._lasting(situation.trials_left, left)
         cautious = Adaptive(usual=usual, raised=max(usual, Adaptive.raised))
-        return cautious.floor(situation) if self._in_pace(situation, left) else cautious.step(situation)
+        if self._in_pace(situation, left):
+            return cautious.floor(situation)
+        return replace(cautious, odds=_NEARLY).step(situation)
 
     def _lasting(self, trials_left: int | None, left: int) -> float:
         """The P(safe) at which so many crashes last for the trials to come."""
