@@ -137,6 +137,17 @@ def test_a_budget_without_a_length_does_as_the_default_until_the_last_crash():
         assert Budget(4).floor(replace(at, trust=Trust())) == pytest.approx(Budget.safest)
 
 
+def test_where_nothing_reaches_the_floor_a_budget_behind_its_pace_stays_about_as_safe_as_can_be():
+    odds = {}
+    for crashes, pace in ((1, "in"), (8, "behind")):
+        told = situation(crashes=crashes, trials_left=72)
+        at = replace(told, log_gamma=np.log([0.6, 0.5]), log_value=np.full(2, -30.0), trust=Trust())
+        floor = Budget(10, 100).floor(at)
+        odds[pace] = floor / (1.0 - floor)
+    assert odds["in"] == pytest.approx(0.5 * 1.5)
+    assert odds["behind"] == pytest.approx(0.9 * 1.5)
+
+
 def test_a_budget_is_no_bolder_for_a_longer_study():
     floors = [Budget(6).floor(situation(trials_left=left)) for left in (5, 50, 500)]
     assert floors == sorted(floors)
