@@ -24,7 +24,7 @@ _LEVELS = (0.99, 0.95, 0.8, 0.4, 0.05)  # of P(safe) about which a floor may lie
 _KEPT = 12  # points a level that a crowd looks at
 _SPREAD = 32  # points that are kept whatever they promise
 _CLIMBERS, _LOOKS = 6, 35  # how many climb, and how often they look at most
-_MANY = 300  # trials past which half as many do: a look costs more, and the screen's best are nearer to the top
+_MANY = 300  # trials past which half as many candidates and climbers do: each costs more, and the best are near trials
 _MARGIN = 0.2  # of the cube's edges that the first trials leave out
 _EARLY = 5.0  # trials a dimension over which this fades
 _SAME = 1e-6  # two points closer than this in every coordinate are one
@@ -103,11 +103,11 @@ def screen_around(
     rng: np.random.Generator,
 ) -> Screen:
     """Points all over the space, or a box in it, and around those of highest merit among the tried ones."""
-    D, box = space.dimension, box or Box.whole(space)
+    D, box, share = space.dimension, box or Box.whole(space), _share(len(tried))
     lengthscales = np.minimum(lengthscales, 1.0)
     centres = tried[np.argsort(-merit, kind="stable")[:_CENTRES]]
-    wide = space.uniform(spread_points(min(_SCREEN * D, _LARGEST_SCREEN), D, rng=rng))
-    near = perturbations(np.clip(centres, 0.0, 1.0), _AROUND, 0.5 * lengthscales, rng=rng)
+    wide = space.uniform(spread_points(min(_SCREEN * D, _LARGEST_SCREEN) // share, D, rng=rng))
+    near = perturbations(np.clip(centres, 0.0, 1.0), _AROUND // share, 0.5 * lengthscales, rng=rng)
     X = np.vstack([box.low + (box.high - box.low) * wide, space.snap(np.clip(near, box.low, box.high))])
     return Screen(X, gamma(X), np.maximum(0.3 * lengthscales, 1e-3), box)
 
@@ -143,8 +143,8 @@ def best(
     `worth` is the utility of the screened points, where it is known already.
     """
     values = score(utility(screened.X) if worth is None else worth, screened.log_gamma)
-    halved = 1 if len(taken) <= _MANY else 2
-    top = diverse_best(screened.X, values, _CLIMBERS // halved, screened.apart)
+    share = _share(len(taken))
+    top = diverse_best(screened.X, values, _CLIMBERS // share, screened.apart)
     ends = space.snap(
         climb(
             lambda X: score.with_gradient(utility.with_gradient(X), gamma.with_gradient(X)),
@@ -153,7 +153,7 @@ def best(
             screened.box.low,
             screened.box.high,
             widths=screened.apart,
-            evaluations=_LOOKS // halved,
+            evaluations=_LOOKS // share,
         )
     )
     ends_gamma = gamma(ends)
@@ -164,6 +164,11 @@ def best(
     order = np.argsort(-values, kind="stable")
     i = next((i for i in order if not is_taken(X[i : i + 1], taken)[0]), order[0])
     return Found(X[i], float(log_gamma[i]))
+
+
+def _share(trials: int) -> int:
+    """The part of all candidates, climbers and looks that is enough after so many trials."""
+    return 1 if trials <= _MANY else 2
 
 
 def is_taken(X: Array, taken: Array) -> NDArray[np.bool_]:
