@@ -137,12 +137,24 @@ def test_a_budget_without_a_length_does_as_the_default_until_the_last_crash():
         assert Budget(4).floor(replace(at, trust=Trust())) == pytest.approx(Budget.safest)
 
 
+def nowhere_safe(at):
+    """The same study where the safest point has odds of 1.5, and nothing promises anything."""
+    return replace(at, log_gamma=np.log([0.6, 0.5]), log_value=np.full(2, -30.0), trust=Trust())
+
+
+def test_where_nothing_reaches_the_floor_less_is_risked_with_every_further_crash_in_a_row():
+    odds = []
+    for row in (0, 3, 4, 14):
+        crashed = np.arange(20 + row) >= 20
+        floor = Adaptive().floor(replace(nowhere_safe(situation()), crashed=crashed))
+        odds.append(floor / (1.0 - floor) / 1.5)
+    assert odds == pytest.approx([0.5, 0.5, 0.75, 1.0 - 0.5 / 12.0])
+
+
 def test_where_nothing_reaches_the_floor_a_budget_behind_its_pace_stays_about_as_safe_as_can_be():
     odds = {}
     for crashes, pace in ((1, "in"), (8, "behind")):
-        told = situation(crashes=crashes, trials_left=72)
-        at = replace(told, log_gamma=np.log([0.6, 0.5]), log_value=np.full(2, -30.0), trust=Trust())
-        floor = Budget(10, 100).floor(at)
+        floor = Budget(10, 100).floor(nowhere_safe(situation(crashes=crashes, trials_left=72)))
         odds[pace] = floor / (1.0 - floor)
     assert odds["in"] == pytest.approx(0.5 * 1.5)
     assert odds["behind"] == pytest.approx(0.9 * 1.5)

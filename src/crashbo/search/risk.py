@@ -29,6 +29,7 @@ Array = NDArray[np.float64]
 
 _LOG_WORTHWHILE = float(np.log(0.3))  # a gain of this share of the noise is worth a leap, or a trial at all
 _NEARLY = 0.9  # of the odds of the safest point: about as safe
+_USUAL_ROW = 3  # crashes in a row that are nothing unusual where no point is safe
 _LEAPT = 0.88  # reported P(safe) below which a trial was a leap
 ALL_BUT_SAFE = 0.9  # P(safe) of the points that tell whether there is anything left to gain safely
 
@@ -72,6 +73,11 @@ class Situation:
     def log_gain(self, floor: float) -> float:
         """The most that points with at least this P(safe) promise."""
         return float(np.max(self.log_value, where=self.log_gamma >= np.log(floor), initial=-np.inf))
+
+    @property
+    def crashed_in_a_row(self) -> int:
+        """How many of the last trials crashed, one after the other."""
+        return len(self.crashed) - 1 - int(np.max(np.flatnonzero(~self.crashed), initial=-1))
 
     def is_exhausted(self, floor: float) -> bool:
         """Whether points with at least this P(safe), or all but safe ones, promise nothing worth a trial."""
@@ -119,9 +125,13 @@ class Adaptive:
     def step(self, situation: Situation) -> float:
         """The floor of a trial that is no leap."""
         floor = situation.trust.needed(self.raised if situation.is_exhausted(1.0) else self.usual)
-        # Where nothing reaches the floor the safest point is one that is known already, and nothing is learnt there.
         safest = float(np.exp(situation.log_gamma.max()))
-        return floor if safest >= floor else self.odds * safest / (1.0 - safest + self.odds * safest)
+        if safest >= floor:
+            return floor
+        # The safest point is one that is known already, and nothing is learnt there: so a share of its odds will do.
+        # But when trial after trial crashes, ever less should be risked.
+        odds = 1.0 - (1.0 - self.odds) / (1.0 + max(situation.crashed_in_a_row - _USUAL_ROW, 0))
+        return odds * safest / (1.0 - safest + odds * safest)
 
     def _rested(self, situation: Situation, leap: float) -> bool:
         """Whether the last leap is long enough ago, given how daring this is and how many crashed since one paid."""
