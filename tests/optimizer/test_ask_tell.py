@@ -149,6 +149,10 @@ def test_the_order_of_trials_that_were_never_asked_does_not_matter_to_the_models
         (r"tell must get exactly one .+; got .+\. ", {"crash": False}),
         (r"cost must be a finite number; got nan\. ", {"cost": float("nan")}),
         (r"cost must be a finite number; got inf\. ", {"cost": float("inf")}),
+        (r"cost must be a finite number; got 10+\. ", {"cost": 10**400}),
+        (r"crash must be True, or say why in words; got 0\. ", {"crash": 0}),
+        (r"void must be True, or say why in words; got 1\.5\. ", {"void": 1.5}),
+        (r"measured must map constraints to values; got 5\.0\. ", {"cost": 1.0, "measured": 5.0}),
         (r"cost must be a finite number; got '3'\. ", {"cost": "3"}),
         (r"cost must be a finite number; got True\. ", {"cost": True}),
         (r"cost must be a finite number; got \[1\.0\]\. ", {"cost": [1.0]}),
@@ -348,3 +352,14 @@ def test_after_a_batch_was_told_the_models_are_fitted_anew():
         optimizer.tell(trial, **telling(trial.params))
     saved = crashbo.Optimizer.from_json(optimizer.to_json())
     assert [t.params for t in optimizer.ask_batch(3)] == [t.params for t in saved.ask_batch(3)]
+
+
+def test_a_crash_that_numpy_denies_is_none():
+    optimizer = crashbo.Optimizer(SPACE, ["load"])
+    assert optimizer.tell(optimizer.ask(), cost=1.0, crash=np.False_).state == "success"
+    assert optimizer.tell(optimizer.ask(), crash=np.True_).state == "crash"
+
+
+def test_a_text_that_is_no_whole_study_is_refused():
+    with pytest.raises(ValueError, match=r"^text must be a whole study from to_json; it has no 'config'\. "):
+        crashbo.Optimizer.from_json('{"crashbo": 1}')

@@ -87,6 +87,30 @@ def test_a_constraint_that_was_blamed_may_be_dropped():
     assert set(optimizer.changed(constraints=["load"]).thresholds) == {"load"}
 
 
+@pytest.mark.parametrize("change", [{"fixed": {"y": 0.2}}, {"space": {"x": (0.8, 1.0), "y": (0.0, 1.0)}}])
+def test_a_spent_budget_repeats_only_what_lies_in_the_changed_space(change):
+    optimizer = crashbo.Optimizer(SPACE, ["load"], seed=0, risk=crashbo.Budget(1, 20))
+    optimizer.tell({"x": 0.1, "y": 0.5}, cost=1.0, measured={"load": 0.6})
+    optimizer.tell({"x": 0.9, "y": 0.9}, crash=True)
+    changed = optimizer.changed(**change)
+    trial = changed.ask()
+    assert changed.space.accepts(trial.params)
+    assert not trial.admissible
+    changed.tell(trial, cost=2.0, measured={"load": 0.1})
+    assert changed.ask().params == trial.params
+
+
+@pytest.mark.parametrize("change", [{"fixed": {"y": 0.2}}, {"space": {"x": (0.5, 1.0), "y": (0.0, 1.0)}}])
+def test_what_is_confirmed_is_the_best_that_lies_in_the_changed_space(change):
+    optimizer = crashbo.Optimizer(SPACE, ["load"])
+    optimizer.tell({"x": 0.1, "y": 0.5}, cost=1.0)
+    changed = optimizer.changed(**change)
+    with pytest.raises(ValueError, match="there is none in the space"):
+        changed.confirm()
+    changed.tell({"x": 0.6, "y": 0.2}, cost=2.0)
+    assert changed.confirm(2).params == {"x": 0.6, "y": 0.2}
+
+
 def test_a_changed_risk_holds_from_then_on():
     optimizer = study(8).changed(risk=crashbo.MinSafe(0.95))
     trial = optimizer.ask()

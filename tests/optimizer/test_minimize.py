@@ -141,6 +141,20 @@ def test_a_result_can_be_confirmed():
     assert report.params == min(result.trials[:6], key=lambda t: t.cost).params
 
 
+def test_a_repeat_that_was_void_is_made_again_but_not_for_ever():
+    def experiment(params):
+        if next(faults):
+            raise crashbo.Void("unplugged")
+        return 2.0
+
+    result = quick(lambda p: cost_of(p))
+    faults = iter([True, False, True, False, False])
+    assert result.confirm(experiment, n=3).done
+    faults = iter([True] * 100)
+    report = result.confirm(experiment, n=3)
+    assert (report.done, len(report.trials)) == (False, 6)
+
+
 def test_a_free_thread_gets_a_new_trial_at_once(tmp_path):
     with ThreadPoolExecutor(2) as pool:
         result = quick(FirstWaitsForThree(tmp_path), executor=pool)

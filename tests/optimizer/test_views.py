@@ -250,8 +250,10 @@ def test_confirming_repeats_the_best_and_reports_mean_spread_and_crashes():
 
 def test_confirming_is_possible_for_any_setting_and_needs_one():
     optimizer = crashbo.Optimizer(SPACE, ["load"])
-    with pytest.raises(ValueError, match=r"^confirm must have a success to repeat; there is none yet\. "):
+    with pytest.raises(ValueError, match=r"^confirm must have a success to repeat; there is none in the space\. "):
         optimizer.confirm()
+    with pytest.raises(ValueError, match=r"^n must be a whole number, at least 1; got 0\. "):
+        optimizer.confirm(0)
     optimizer.confirm(2, INSIDE)
     assert [optimizer.ask().params for _ in range(2)] == [INSIDE, INSIDE]
 
@@ -321,6 +323,47 @@ def test_a_spent_budget_repeats_no_success_that_may_yet_crash(load, again):
         optimizer.tell({"x": 0.2, "y": y}, cost=1.0 + y, measured={"load": 0.2})
     optimizer.tell(better, cost=0.0, measured={"load": load})
     assert (optimizer.ask().params == pytest.approx(better)) == again
+
+
+@pytest.mark.parametrize("risk", [crashbo.Budget(0, 20), crashbo.Budget(3, 20), crashbo.MinSafe(0.9)])
+def test_the_cautious_try_nothing_unknown_before_anything_was_told(risk):
+    optimizer = crashbo.Optimizer(SPACE, ["load"], risk=risk, start=[INSIDE])
+    assert [optimizer.ask().params for _ in range(4)] == [INSIDE] * 4
+
+
+def test_a_budget_that_is_spent_before_the_first_success_says_so():
+    optimizer = crashbo.Optimizer(SPACE, ["load"], risk=crashbo.Budget(2, 20))
+    for expected in (True, True, False):
+        trial = optimizer.ask()
+        assert trial.admissible == expected
+        optimizer.tell(trial, crash=True)
+
+
+LEGS = {"legs": crashbo.Int(0, 5), "mode": crashbo.Choice(["walk", "run"])}
+
+
+def walk(risk, trials=30):
+    """A study of twelve settings, four of which succeed."""
+    optimizer = crashbo.Optimizer(LEGS, ["load"], seed=0, risk=risk, start=[{"legs": 0, "mode": "walk"}])
+    for _ in range(trials):
+        trial = optimizer.ask()
+        load = trial.params["legs"] + 3 * (trial.params["mode"] == "run")
+        optimizer.tell(trial, **({"crash": True} if load > 3 else {"cost": -load, "measured": {"load": load}}))
+    return optimizer
+
+
+def test_where_every_setting_was_tried_none_that_crashed_is_tried_again():
+    optimizer = walk(None)
+    crashed = [tuple(t.params.values()) for t in optimizer.trials if t.state == "crash"]
+    assert len(crashed) == len(set(crashed))
+    assert {t.state for t in optimizer.trials[-5:]} == {"success"}
+
+
+def test_where_no_new_setting_reaches_a_floor_a_safe_one_is_repeated():
+    trials = walk(crashbo.MinSafe(0.9)).trials
+    assert all(t.p_safe >= 0.889 or not t.admissible for t in trials[1:])
+    assert all(t.admissible for t in trials[-15:])
+    assert sum(t.state == "crash" for t in trials) <= 1
 
 
 def test_confirming_comes_before_starts_that_still_wait():

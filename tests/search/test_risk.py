@@ -165,7 +165,23 @@ def test_a_budget_is_no_bolder_for_a_longer_study():
     assert floors == sorted(floors)
 
 
-@pytest.mark.parametrize("wrong", [{"crashes": -1}, {"crashes": 1.5}, {"crashes": True}, {"crashes": 3, "trials": 0}])
+def test_numbers_of_numpy_are_as_good_as_others():
+    assert Budget(np.int64(3), np.int32(9)) == Budget(3, 9)
+    assert MinSafe(np.float32(0.5)) == MinSafe(0.5)
+
+
+def test_the_only_crash_of_a_budget_is_not_risked_at_once():
+    leaps = {
+        told: Budget(1, 100).floor(situation(gain=1e-9, successes=told, trials_left=100 - told)) == Adaptive.leap
+        for told in (1, 5, 20, 30, 60)
+    }
+    assert leaps == {1: False, 5: False, 20: False, 30: True, 60: True}
+
+
+WRONG = [{"crashes": -1}, {"crashes": 1.5}, {"crashes": True}, {"crashes": None}, {"crashes": 3, "trials": 0}]
+
+
+@pytest.mark.parametrize("wrong", WRONG)
 def test_a_budget_must_count(wrong):
     with pytest.raises(ValueError, match=r"^(crashes|trials) must be a whole number, at least \d; got .+\. Count them"):
         Budget(**wrong)

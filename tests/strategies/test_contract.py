@@ -190,6 +190,14 @@ def test_a_saved_study_goes_on_as_the_uninterrupted_one(strategy, told):
     assert_same(run(optimizer, 4), run(resumed, 4))
 
 
+def test_a_saved_study_of_one_parameter_goes_on_along_its_sequence():
+    optimizer = crashbo.Optimizer({"gain": (0.0, 1.0)}, strategy="sobol", seed=1)
+    for _ in range(6):
+        optimizer.tell(optimizer.ask(), cost=1.0)
+    resumed = crashbo.Optimizer.from_json(optimizer.to_json())
+    assert resumed.ask().params == optimizer.ask().params
+
+
 @every_strategy
 def test_the_same_seed_gives_the_same_sequence_and_another_seed_another(strategy):
     first, again, other = (run(study(strategy, seed=seed), 7) for seed in (3, 3, 4))

@@ -74,10 +74,13 @@ class Result:
         return self.optimizer.table()
 
     def confirm(self, experiment: Experiment, n: int = 10) -> Confirmation:
-        """Repeat the best trial n times and report mean, spread and crashes; a study's journal keeps them, too."""
+        """Repeat the best trial n times and report mean, spread and crashes; a study's journal keeps them, too.
+
+        A repeat that was void is made again, up to n in all.
+        """
         confirmation = self.optimizer.confirm(n)
         with _opened(self.journal) as log:
-            for _ in range(n):
+            while not confirmation.done and len(confirmation.trials) < 2 * n:
                 trial = self.optimizer.ask()
                 if log is not None:
                     log.asked(trial, self.optimizer)

@@ -28,7 +28,7 @@ from crashbo.optimizer.records import (
 from crashbo.search import candidates, recommend
 from crashbo.search.acquisition import LogEI
 from crashbo.search.design import Design
-from crashbo.search.risk import Risk, risk_of
+from crashbo.search.risk import Risk, is_bold, risk_of
 from crashbo.search.space import Space
 from crashbo.search.surrogates import Memory, Observations, PosteriorOver, Surrogates, check_posterior
 from crashbo.strategies.base import Strategy, Task
@@ -229,8 +229,8 @@ class Optimizer:
             void: True or a reason, for a fault that says nothing of the params.
             replace: correct a trial that was told before.
         """
-        said = sum(x is not None and x is not False for x in (cost, crash, void))
-        if said != 1:
+        crash, void = _spoken("crash", crash, str | Crash), _spoken("void", void, str)
+        if sum(x is not None for x in (cost, crash, void)) != 1:
             raise ValueError(
                 "tell must get exactly one of cost, crash and void; "
                 f"got cost={cost!r}, crash={crash!r}, void={void!r}. A crash has no cost."
@@ -245,7 +245,7 @@ class Optimizer:
             measured, blame = {**crash.measured, **(measured or {})}, blame or crash.blame
             censored = crash.censored if censored is None else censored
             crash = crash.reason
-        told = self._told_trial(found, cost, measured or {}, crash, blame, censored, void)
+        told = self._told_trial(found, cost, {} if measured is None else measured, crash, blame, censored, void)
         self._trials[told.number] = told
         self._told += 1
         if told.state == "void" and told.repeats is not None and found.state == "pending":
@@ -261,8 +261,7 @@ class Optimizer:
     @property
     def best(self) -> Trial | None:
         """The success with the best observed cost; None before the first."""
-        successes = [t for t in self.trials if t.state == "success"]
-        return min(successes, key=lambda t: self._sign * _cost(t), default=None)
+        return self._best_of(self.trials)
 
     def recommend(self, delta: float = 0.1) -> Recommendation | None:
         """The point of least expected cost with P(safe) >= 1 - delta (eq. 3); None before a success."""
@@ -352,9 +351,16 @@ class Optimizer:
 
     def confirm(self, n: int = 10, params: Params | None = None) -> Confirmation:
         """Queue n repeats of the best trial (or of params): the next asks give them. Returns their report."""
-        if params is None and self.best is None:
-            raise ValueError("confirm must have a success to repeat; there is none yet. Give params, or tell one.")
-        setting = self.space.check(params if params is not None else self.best.params)  # type: ignore[union-attr]
+        if isinstance(n, bool) or not isinstance(n, int) or n < 1:
+            raise ValueError(f"n must be a whole number, at least 1; got {n!r}. Ten repeats are usual.")
+        if params is None:
+            best = self._best_of(t for t in self.trials if self.space.accepts(t.params))
+            if best is None:
+                raise ValueError(
+                    "confirm must have a success to repeat; there is none in the space. Give params, or tell one."
+                )
+            params = best.params
+        setting = self.space.check(params)
         self._confirmations += 1
         waiting = [queued for queued in self._queue if queued.origin == "confirm"]
         others = [queued for queued in self._queue if queued.origin != "confirm"]
@@ -476,6 +482,10 @@ class Optimizer:
     def _next(self) -> int:
         return max(self._trials, default=-1) + 1
 
+    def _best_of(self, trials: Iterable[Trial]) -> Trial | None:
+        successes = (t for t in trials if t.state == "success")
+        return min(successes, key=lambda t: self._sign * _cost(t), default=None)
+
     def _next_trial(self, *, share_fit: bool = False) -> Trial:
         if self._queue:
             first, *self._queue = self._queue
@@ -484,7 +494,8 @@ class Optimizer:
         told = sum(t.state in ("success", "crash") for t in self._trials.values())
         under_way = sum(t.state == "pending" for t in self._trials.values())
         if told + under_way < self._design.size or told == 0:
-            params = self._designed()
+            waits = told == 0 and under_way >= self._design.size and not is_bold(self.risk)
+            params = self._pending_params() if waits else self._designed()
             return Trial(self._next, params, p_safe=self._known_p_safe(params), origin="design")
         task = self._task(share_fit=share_fit)
         proposal = self._propose(task, self._rng)
@@ -494,6 +505,10 @@ class Optimizer:
         p = proposal.p_safe
         reported = None if p is None else task.trust.corrected(p)
         return Trial(self._next, params, p_safe=reported, p_model=p, admissible=proposal.admissible)
+
+    def _pending_params(self) -> dict[str, Any]:
+        """What is under way already, to be measured once more while nothing is known of anything else."""
+        return next(t.params for t in self.trials if t.state == "pending")
 
     def _designed(self) -> dict[str, Any]:
         """The design's next setting that was not tried, unless all were."""
@@ -612,6 +627,8 @@ class Optimizer:
         void: bool | str | None,
     ) -> Trial:
         names = [c.name for c in self.constraints if isinstance(c, Constraint)]
+        if not isinstance(measured, Mapping):
+            raise ValueError(f"measured must map constraints to values; got {measured!r}. Write {{'name': value}}.")
         for name, value in measured.items():
             if name not in names:
                 raise ValueError(
@@ -628,10 +645,10 @@ class Optimizer:
                 )
         values = {name: float(value) for name, value in measured.items()}
         found = replace(found, measured=values, censored=censored_of(censored, values))
-        if void is not None and void is not False:
+        if void is not None:
             reason = void if isinstance(void, str) else ""
             return replace(found, state="void", cost=None, reason=reason, blame=())
-        if crash is not None and crash is not False:
+        if crash is not None:
             reason = crash if isinstance(crash, str) else ""
             return replace(found, state="crash", cost=None, reason=reason, blame=blamed)
         if not is_number(cost):
@@ -663,6 +680,15 @@ class Optimizer:
 def _cost(trial: Trial) -> float:
     assert trial.cost is not None
     return trial.cost
+
+
+def _spoken(name: str, said: Any, kinds: Any) -> Any:
+    """What was said of a crash or a void; None for False."""
+    if said is None or (isinstance(said, bool | np.bool_) and not said):
+        return None
+    if not isinstance(said, bool | np.bool_ | kinds):
+        raise ValueError(f"{name} must be True, or say why in words; got {said!r}. Leave it out if there was none.")
+    return said
 
 
 def _turned(c: AnyConstraint) -> float | tuple[float, float] | None:

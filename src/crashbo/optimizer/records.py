@@ -173,8 +173,9 @@ def censored_of(censored: Censored, measured: Mapping[str, float]) -> tuple[str,
 
 def is_number(value: Any) -> bool:
     """Whether value is one finite real number."""
-    return (
-        isinstance(value, int | float | np.integer | np.floating)
-        and not isinstance(value, bool)
-        and math.isfinite(value)
-    )
+    if not isinstance(value, int | float | np.integer | np.floating) or isinstance(value, bool):
+        return False
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # an integer beyond all floats
+        return False

@@ -42,6 +42,9 @@ def loads(text: str) -> dict[str, Any]:
     version = saved.get("crashbo") if isinstance(saved, dict) else None
     if version != VERSION:
         raise ValueError(f"text must have format version {VERSION}; got {version!r}. Read it with a matching crashbo.")
+    missing = [part for part in ("config", "trials", "state") if part not in saved]
+    if missing:
+        raise ValueError(f"text must be a whole study from to_json; it has no {missing[0]!r}. Check the file.")
     return dict(saved)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crashbo.search.maximise import kronecker
-from crashbo.search.risk import Adaptive, Paper, Risk
+from crashbo.search.risk import Risk, is_bold
 from crashbo.search.space import Space
 
 Array = NDArray[np.float64]
@@ -32,7 +32,7 @@ class Design:
     @staticmethod
     def for_study(space: Space, risk: Risk, starts: int | None, rng: np.random.Generator) -> "Design":
         """The design of a study with so many start points (None: no word about it)."""
-        bold = isinstance(risk, Adaptive | Paper)
+        bold = is_bold(risk)
         size = starts if starts else (_SIZE if bold else 1)
         shift = rng.random(space.dimension) if bold else np.full(space.dimension, 0.5)
         return Design(size, tuple(map(float, shift)))

@@ -18,7 +18,7 @@ WithGradient = Callable[[Array], tuple[Array, Array]]
 _FEW = 3  # dimensions that a Kronecker sequence fills well
 _REACH = 0.1  # of one step of a climb, in any coordinate
 _ENOUGH = 1e-3  # gain of a step, in log acquisition, below which a climb ends
-_HOPELESS = 30.0  # times what a climb foresees: one that this would leave below the best ends. Five ends climbs along a floor
+_HOPELESS = 30.0  # times what a climb foresees: one that this would leave below the best ends (at 5 along a floor)
 
 
 def spread_points(n: int, dimension: int, *, rng: np.random.Generator) -> Array:

@@ -30,6 +30,7 @@ Array = NDArray[np.float64]
 _LOG_WORTHWHILE = float(np.log(0.3))  # a gain of this share of the noise is worth a leap, or a trial at all
 _NEARLY = 0.9  # of the odds of the safest point: about as safe
 _USUAL_ROW = 3  # crashes in a row that are nothing unusual where no point is safe
+_HALF = 0.5  # a crash more than are gone: otherwise the only one of a budget could be spent at once
 _LEAPT = 0.88  # reported P(safe) below which a trial was a leap
 ALL_BUT_SAFE = 0.9  # P(safe) of the points that tell whether there is anything left to gain safely
 
@@ -166,8 +167,9 @@ class MinSafe:
     trials = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.p, int | float) or not 0.0 <= self.p < 1.0:
+        if not isinstance(self.p, int | float | np.integer | np.floating) or not 0.0 <= self.p < 1.0:
             raise ValueError(f"MinSafe must be given a P(safe) in [0, 1); got {self.p!r}. 0.9 is a usual one.")
+        object.__setattr__(self, "p", float(self.p))
 
     def floor(self, situation: Situation) -> float:
         """What the model must predict, for P(safe) to be as given."""
@@ -180,8 +182,8 @@ class Budget:
 
     Crashes buy the most in leaps, which find what no careful step does, late in a study too. So some are
     saved for them:
-    - leaps, as the default takes them, are allowed while no larger a share of the budget is gone than the share of
-      trials to the power of `pace`: somewhat more freely in the beginning;
+    - leaps, as the default takes them, are allowed while what is gone, and half a crash more, is no larger a share of the
+      budget than the share of trials to the power of `pace`: somewhat more freely in the beginning;
     - any other trial keeps to a floor at which what is left would last if all trials to come were just as safe: at
       least the default's, and at most `safest`, since a study that is surer than that finds nothing any more. Where no
       point reaches it, one about as safe as the safest is tried, if more is gone than was due;
@@ -197,12 +199,15 @@ class Budget:
 
     def __post_init__(self) -> None:
         for name, value, least in (("crashes", self.crashes, 0), ("trials", self.trials, 1)):
-            if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < least):
+            if name == "trials" and value is None:
+                continue
+            if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
                 raise ValueError(f"{name} must be a whole number, at least {least}; got {value!r}. Count them.")
+            object.__setattr__(self, name, int(value))
 
     def floor(self, situation: Situation) -> float:
         """That of a leap or of a step as the docstring has it; 1 when only proven settings are left."""
-        left = self.crashes - int(situation.crashed.sum()) - situation.pending
+        left = self.left(situation.crashed, situation.pending)
         if left <= 0:
             return 1.0
         usual = self._lasting(situation.trials_left, left)
@@ -211,6 +216,10 @@ class Budget:
             return cautious.floor(situation)
         return replace(cautious, odds=_NEARLY).step(situation)
 
+    def left(self, crashed: NDArray[np.bool_], pending: int) -> int:
+        """The crashes that may still be risked."""
+        return self.crashes - int(crashed.sum()) - pending
+
     def _lasting(self, trials_left: int | None, left: int) -> float:
         """The P(safe) at which so many crashes last for the trials to come."""
         if trials_left is None:
@@ -218,12 +227,12 @@ class Budget:
         return min(max(1.0 - left / max(trials_left, 1), Adaptive.usual), self.safest)
 
     def _in_pace(self, situation: Situation, left: int) -> bool:
-        """Whether no more is gone of the budget than was due by now."""
+        """Whether no more is gone of the budget, and half a crash, than was due by now."""
         if situation.trials_left is None:
             return left > 1
         told = len(situation.crashed)
         share = float(told / max(told + situation.trials_left, 1))
-        return bool(self.crashes - left <= self.crashes * share**self.pace)
+        return bool(self.crashes - left + _HALF <= self.crashes * share**self.pace)
 
 
 def risk_of(risk: Any) -> Risk:
@@ -235,6 +244,11 @@ def risk_of(risk: Any) -> Risk:
     if isinstance(risk, Adaptive | Paper | MinSafe | Budget):
         return risk
     raise ValueError(f"risk must be None, 'paper', Budget or MinSafe; got {risk!r}. None is our default.")
+
+
+def is_bold(risk: Risk) -> bool:
+    """Whether points may be tried of which nothing is known: not by those who gave a budget or a floor."""
+    return isinstance(risk, Adaptive | Paper)
 
 
 def announced(risk: Risk, trials: int) -> Risk:

@@ -10,14 +10,16 @@ from numpy.typing import NDArray
 
 from crashbo.search import candidates, doubt
 from crashbo.search.acquisition import Flat, LogEI, LogGamma
-from crashbo.search.candidates import Box, Screen
-from crashbo.search.risk import MinSafe, Paper, Risk, Score, Situation
+from crashbo.search.candidates import Box, Found, Screen
+from crashbo.search.risk import Budget, MinSafe, Paper, Risk, Score, Situation, is_bold
 from crashbo.search.trust import Trust
 from crashbo.strategies.base import Proposal, Task
 
 Array = NDArray[np.float64]
 
 _PROVEN = 0.995  # P(safe) of a success that may be repeated when no crash is left: one near its threshold may yet crash
+_LIKELY = 0.5  # P(safe) of a success that is tried again where nothing new is left
+_SAME = 1e-9  # of a coordinate and the one nearest to it that a setting may have
 _TOLERANCE = 0.01  # by which a point may fall short of the floor's P(safe) and still be admissible
 
 
@@ -35,8 +37,8 @@ def propose(task: Task, rng: np.random.Generator) -> Proposal:
     screened, worth = candidates.narrowed(rough, improvement(rough.X), gamma if models.crowd.is_several else None)
     situation = _situation(task, screened, worth)
     floor = task.risk.floor(situation)
-    if floor >= 1.0:
-        return _repeat(task, gamma)
+    if floor >= 1.0 and (proven := _success(task, gamma, _PROVEN)) is not None:
+        return Proposal(proven.x, float(np.exp(proven.log_gamma)))
     if not isinstance(task.risk, Paper) and situation.is_exhausted(floor):
         improvement, worth = doubt.improvement(models, screened, floor, situation.log_noise)
     score = Score(float(np.log(floor)) if floor > 0.0 else -np.inf)
@@ -45,8 +47,19 @@ def propose(task: Task, rng: np.random.Generator) -> Proposal:
     if np.exp(found.log_gamma) < least:
         safest = candidates.best(task.space, screened, Flat(), gamma, Score(), taken)
         found = safest if safest.log_gamma > found.log_gamma else found
+    if task.space.size < np.inf:
+        found = _in_a_finite_space(task, gamma, found, least)
     p = float(np.exp(found.log_gamma))
     return Proposal(found.x, p, admissible=p >= least)
+
+
+def _in_a_finite_space(task: Task, gamma: LogGamma, found: Found, least: float) -> Found:
+    """What was found, or a success once more: where nothing new is left, or nothing that a user's floor allows."""
+    nothing_new = candidates.is_taken(found.x[None], task.taken)[0]
+    if not nothing_new and (is_bold(task.risk) or np.exp(found.log_gamma) >= least):
+        return found
+    again = _success(task, gamma, max(least, _LIKELY))
+    return again if again is not None and (nothing_new or again.log_gamma > found.log_gamma) else found
 
 
 def _look_for_a_success(task: Task, gamma: LogGamma, taken: Array, rng: np.random.Generator) -> Proposal:
@@ -55,8 +68,9 @@ def _look_for_a_success(task: Task, gamma: LogGamma, taken: Array, rng: np.rando
     screened = candidates.screen(task.space, task.surrogates, wary, rng=rng)
     found = candidates.best(task.space, screened, Flat(), wary, Score(), taken)
     p = float(np.exp(gamma(found.x[None])[0]))
+    spent = isinstance(task.risk, Budget) and task.risk.left(task.seen.crashed, len(task.seen.pending)) <= 0
     least = _least(task.risk, 0.0, task.trust)
-    return Proposal(found.x, p, admissible=p >= least)
+    return Proposal(found.x, p, admissible=p >= least and not spent)
 
 
 def _situation(task: Task, screened: Screen, worth: Array) -> Situation:
@@ -74,15 +88,18 @@ def _situation(task: Task, screened: Screen, worth: Array) -> Situation:
     )
 
 
-def _repeat(task: Task, gamma: LogGamma) -> Proposal:
-    """The proven setting to measure again: the best success among those that the model trusts."""
+def _success(task: Task, gamma: LogGamma, least: float) -> Found | None:
+    """The best success of this P(safe), or the safest, to be measured again; None if a changed space has none."""
     models = task.surrogates
     assert models.cost is not None
     X = task.seen.X[task.seen.succeeded]
+    X = X[np.abs(task.space.snap(X) - X).max(axis=1) < _SAME]
+    if not len(X):
+        return None
     log_gamma, (mean, _) = gamma(X), models.cost.predict(0, X)
-    trusted = log_gamma >= min(np.log(_PROVEN), float(log_gamma.max()))
+    trusted = log_gamma >= min(np.log(least), float(log_gamma.max()))
     i = int(np.argmin(np.where(trusted, mean, np.inf)))
-    return Proposal(X[i], float(np.exp(log_gamma[i])))
+    return Found(X[i], float(log_gamma[i]))
 
 
 def _least(risk: Risk, floor: float, trust: Trust) -> float:

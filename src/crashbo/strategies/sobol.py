@@ -18,7 +18,8 @@ def propose(task: Task, rng: np.random.Generator) -> Proposal:
     from scipy.stats import qmc  # only here: it is slow to import, and nothing else needs it
 
     taken = task.taken
-    sequence = qmc.Sobol(task.space.dimension, rng=copy.deepcopy(rng))
+    seed = int(copy.deepcopy(rng).integers(2**63))  # of the generator's state alone, which is all that a study saves
+    sequence = qmc.Sobol(task.space.dimension, rng=np.random.default_rng(seed))
     sequence.fast_forward(len(taken))
     for _ in range(_TRIES):
         x = task.space.uniform(sequence.random(1))
