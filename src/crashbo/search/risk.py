@@ -182,8 +182,8 @@ class Budget:
 
     Crashes buy the most in leaps, which find what no careful step does, late in a study too. So some are
     saved for them:
-    - leaps, as the default takes them, are allowed while what is gone, and half a crash more, is no larger a share of the
-      budget than the share of trials to the power of `pace`: somewhat more freely in the beginning;
+    - leaps, as the default takes them, are allowed while what is gone, and half a crash more, is no larger a share of
+      the budget than the share of trials to the power of `pace`: somewhat more freely in the beginning;
     - any other trial keeps to a floor at which what is left would last if all trials to come were just as safe: at
       least the default's, and at most `safest`, since a study that is surer than that finds nothing any more. Where no
       point reaches it, one about as safe as the safest is tried, if more is gone than was due;
