@@ -31,7 +31,7 @@ Array = NDArray[np.float64]
 
 _DRAWS = 4
 _LOG_WEIGHTS = (-4.0, 0.5)  # least and most, relative to the mode's
-_HEARD = 0.05  # share of the weight below which a member is left out
+_HEARD, _FEW = 0.05, 60  # share of the weight below which a member is left out, and trials up to which none is
 _EP_TOLERANCE = 0.05  # the evidence is stationary in the sites, so weights err by the square
 _MAX_SWEEPS = 20
 
@@ -128,7 +128,7 @@ def gather(posterior: Posterior, parts: tuple[Part, ...], spreads: Array) -> Cro
         widths.append(spreads * ratios)
     weights = np.exp(np.clip(log_weights, *_LOG_WEIGHTS))
     weights[0] = 1.0
-    heard = weights >= _HEARD * weights.sum()
+    heard = weights >= (_HEARD if len(posterior.data.X) > _FEW else 0.0) * weights.sum()
     heard[0] = True
     weights = np.where(heard, weights, 0.0)
     shares = (weights / weights.sum())[heard]

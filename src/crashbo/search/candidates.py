@@ -4,7 +4,7 @@ May import models and below.
 """
 
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,15 +16,8 @@ from crashbo.search.surrogates import Surrogates
 
 Array = NDArray[np.float64]
 
-_SCREEN = 48  # points a dimension
-_LARGEST_SCREEN = 256
 _CENTRES = 4  # good points whose surroundings are searched
-_AROUND = 24
 _LEVELS = (0.99, 0.95, 0.8, 0.4, 0.05)  # of P(safe) about which a floor may lie
-_KEPT = 12  # points a level that a crowd looks at
-_SPREAD = 32  # points that are kept whatever they promise
-_CLIMBERS, _LOOKS = 6, 35  # how many climb, and how often they look at most
-_MANY = 300  # trials past which half as many candidates and climbers do: each costs more, and the best are near trials
 _MARGIN = 0.2  # of the cube's edges that the first trials leave out
 _EARLY = 5.0  # trials a dimension over which this fades
 _SAME = 1e-6  # two points closer than this in every coordinate are one
@@ -65,6 +58,30 @@ class Box:
         return Box(np.maximum(low, 0.0), np.minimum(high, 1.0))
 
 
+class Effort(NamedTuple):
+    """How much is looked at."""
+
+    wide: int  # points a dimension, all over the space
+    most: int  # of those
+    around: int  # points around each good trial
+    kept: int  # points a level that a crowd looks at
+    spread: int  # points that are kept whatever they promise
+    climbers: int
+    looks: int  # of a climb, at most
+
+    @staticmethod
+    def after(trials: int) -> "Effort":
+        """Less and less: each point costs more, and the best are near trials."""
+        return next(effort for upto, effort in _EFFORTS if trials <= upto)
+
+
+_EFFORTS = (
+    (60, Effort(wide=64, most=512, around=40, kept=24, spread=64, climbers=6, looks=35)),
+    (300, Effort(wide=48, most=256, around=24, kept=12, spread=32, climbers=6, looks=35)),
+    (np.inf, Effort(wide=24, most=128, around=12, kept=12, spread=32, climbers=3, looks=17)),
+)
+
+
 @dataclass(frozen=True)
 class Screen:
     """Candidates and their P(safe), looked at once and used by whoever needs them."""
@@ -103,27 +120,27 @@ def screen_around(
     rng: np.random.Generator,
 ) -> Screen:
     """Points all over the space, or a box in it, and around those of highest merit among the tried ones."""
-    D, box, share = space.dimension, box or Box.whole(space), _share(len(tried))
+    D, box, effort = space.dimension, box or Box.whole(space), Effort.after(len(tried))
     lengthscales = np.minimum(lengthscales, 1.0)
     centres = tried[np.argsort(-merit, kind="stable")[:_CENTRES]]
-    wide = space.uniform(spread_points(min(_SCREEN * D, _LARGEST_SCREEN) // share, D, rng=rng))
-    near = perturbations(np.clip(centres, 0.0, 1.0), _AROUND // share, 0.5 * lengthscales, rng=rng)
+    wide = space.uniform(spread_points(min(effort.wide * D, effort.most), D, rng=rng))
+    near = perturbations(np.clip(centres, 0.0, 1.0), effort.around, 0.5 * lengthscales, rng=rng)
     X = np.vstack([box.low + (box.high - box.low) * wide, space.snap(np.clip(near, box.low, box.high))])
     return Screen(X, gamma(X), np.maximum(0.3 * lengthscales, 1e-3), box)
 
 
-def narrowed(screened: Screen, worth: Array, gamma: Utility | None) -> tuple[Screen, Array]:
-    """Those candidates that may matter, as `gamma` sees them, and their worth.
+def narrowed(screened: Screen, worth: Array, gamma: Utility | None, trials: int) -> tuple[Screen, Array]:
+    """Those candidates that may matter after so many trials, as `gamma` sees them, and their worth.
 
     The screen's own P(safe) is a rough one, unless there is no better `gamma`. Kept are the safest, the most valuable
     above every level near which a floor may lie, and some all over the space, for whoever values them otherwise.
     """
-    values = worth + screened.log_gamma
+    values, effort = worth + screened.log_gamma, Effort.after(trials)
     ranks = [np.where(screened.log_gamma >= np.log(level), values, -np.inf) for level in _LEVELS]
     kept = np.zeros(len(values), dtype=bool)
-    kept[:_SPREAD] = True
+    kept[: effort.spread] = True
     for rank in (screened.log_gamma, *ranks):
-        kept[np.argsort(-rank, kind="stable")[:_KEPT]] = True
+        kept[np.argsort(-rank, kind="stable")[: effort.kept]] = True
     X = screened.X[kept]
     log_gamma = screened.log_gamma[kept] if gamma is None else gamma(X)
     return replace(screened, X=X, log_gamma=log_gamma), worth[kept]
@@ -143,8 +160,8 @@ def best(
     `worth` is the utility of the screened points, where it is known already.
     """
     values = score(utility(screened.X) if worth is None else worth, screened.log_gamma)
-    share = _share(len(taken))
-    top = diverse_best(screened.X, values, _CLIMBERS // share, screened.apart)
+    effort = Effort.after(len(taken))
+    top = diverse_best(screened.X, values, effort.climbers, screened.apart)
     ends = space.snap(
         climb(
             lambda X: score.with_gradient(utility.with_gradient(X), gamma.with_gradient(X)),
@@ -153,7 +170,7 @@ def best(
             screened.box.low,
             screened.box.high,
             widths=screened.apart,
-            evaluations=_LOOKS // share,
+            evaluations=effort.looks,
         )
     )
     ends_gamma = gamma(ends)
@@ -164,11 +181,6 @@ def best(
     order = np.argsort(-values, kind="stable")
     i = next((i for i in order if not is_taken(X[i : i + 1], taken)[0]), order[0])
     return Found(X[i], float(log_gamma[i]))
-
-
-def _share(trials: int) -> int:
-    """The part of all candidates, climbers and looks that is enough after so many trials."""
-    return 1 if trials <= _MANY else 2
 
 
 def is_taken(X: Array, taken: Array) -> NDArray[np.bool_]:

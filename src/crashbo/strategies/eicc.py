@@ -34,7 +34,8 @@ def propose(task: Task, rng: np.random.Generator) -> Proposal:
     box = None if isinstance(task.risk, Paper) else Box.early(task.space, tried, trials)
     improvement = LogEI(models.cost, _paper_eta(task) if isinstance(task.risk, Paper) else models.eta)
     rough = candidates.screen(task.space, models, replace(gamma, crowd=models.crowd.middle), box, rng=rng)
-    screened, worth = candidates.narrowed(rough, improvement(rough.X), gamma if models.crowd.is_several else None)
+    crowd_gamma = gamma if models.crowd.is_several else None
+    screened, worth = candidates.narrowed(rough, improvement(rough.X), crowd_gamma, trials)
     situation = _situation(task, screened, worth)
     floor = task.risk.floor(situation)
     if floor >= 1.0 and (proven := _success(task, gamma, _PROVEN)) is not None:
