@@ -19,7 +19,7 @@ from crashbo.numerics.kernels import squared_distances
 Array = NDArray[np.float64]
 
 _NEIGHBOURS = 0.1  # root-mean-square distance a coordinate within which trials count as one crowd
-_ENOUGH = 3e-3  # nats: fits that begin where the last one ended must not stop short again and again
+ENOUGH = 3e-3  # nats: fits that begin where the last one ended must not stop short again and again
 _HUGE = 30.0  # spreads past the fence
 _FEW = 4  # other costs that it takes to call one huge
 _SHARE = 6  # one huge cost, and one more for every so many: more than that are no accidents
@@ -118,4 +118,4 @@ def fit_cost(X: Array, cost: Array, noise_std: float | None, prior: Hyperprior, 
     """The cost's GP, its hyperparameters learnt."""
     data = measured_data(X, cost)
     part = make_part(data.Y[0], data.sign[0], prior, dimension=X.shape[1], labelled=False, noise_std=noise_std)
-    return fit(data, (part,), start=start, enough=_ENOUGH).posterior
+    return fit(data, (part,), start=start, enough=ENOUGH).posterior

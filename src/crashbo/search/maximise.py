@@ -18,7 +18,9 @@ WithGradient = Callable[[Array], tuple[Array, Array]]
 _FEW = 3  # dimensions that a Kronecker sequence fills well
 _REACH = 0.1  # of one step of a climb, in any coordinate
 _ENOUGH = 1e-3  # gain of a step, in log acquisition, below which a climb ends
-_HOPELESS = 30.0  # times what a climb foresees: one that this would leave below the best ends (at 5 along a floor)
+# A climb ends that would stay below the best if it gained so many times what it foresees. Five were too few: along a
+# floor a climb foresees little and gains much.
+_HOPELESS = 30.0
 
 
 def spread_points(n: int, dimension: int, *, rng: np.random.Generator) -> Array:

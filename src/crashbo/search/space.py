@@ -202,11 +202,10 @@ class Space:
 
     def accepts(self, params: Mapping[str, Any]) -> bool:
         """Whether every value lies in range, and is the fixed one where one is."""
-        held = all(
-            self.parameters[name].encode(params[name]) == self.parameters[name].encode(value)
-            for name, value in self.fixed.items()
+        return all(
+            p.accepts(params[name]) and (name not in self.fixed or p.encode(params[name]) == p.encode(self.fixed[name]))
+            for name, p in self.parameters.items()
         )
-        return all(p.accepts(params[name]) for name, p in self.parameters.items()) and held
 
     def check(self, params: Mapping[str, Any]) -> Params:
         """The params in the space's order and types, or one clear sentence."""

@@ -22,7 +22,7 @@ from crashbo.models.latent import Posterior, Warm
 from crashbo.models.parts import Part
 from crashbo.models.regression import measured_data
 from crashbo.search.acquisition import LogGamma
-from crashbo.search.costs import Costs
+from crashbo.search.costs import ENOUGH, Costs
 
 Array = NDArray[np.float64]
 Threshold = float | tuple[float, float] | None
@@ -39,7 +39,6 @@ _UNSURE = 200  # trials past which the hyperparameters are taken for known
 _EP_TOLERANCE = 1e-4
 _HELD_TOLERANCE = 1e-3  # of EP at hyperparameters that are held
 _FINEST, _COARSEST = 1e-3, 0.03  # share of the cost's spread that a gain must have to mean anything, at least and most
-_ENOUGH = 3e-3  # nats: fits that begin where the last one ended must not stop short again and again
 
 
 @dataclass(frozen=True)
@@ -191,7 +190,7 @@ def fit_surrogates(
     start = _aligned(memory, seen.numbers, len(data.X)) if memory is not None else None
     found = _held(seen, memory, data, start, costs) if memory is not None and start is not None else None
     if found is None:
-        fitted = fit(data, parts, start=start, tolerance=_EP_TOLERANCE, enough=_ENOUGH)
+        fitted = fit(data, parts, start=start, tolerance=_EP_TOLERANCE, enough=ENOUGH)
         middle, spreads = _centred(fitted.posterior, parts)
         unsure = posterior == "marginal" and len(seen.numbers) <= _UNSURE
         crowd = gather(middle, parts, spreads) if unsure else Crowd.of(middle, spreads)
