@@ -18,7 +18,7 @@ Array = NDArray[np.float64]
 
 _CENTRES = 4  # good points whose surroundings are searched
 _LEVELS = (0.99, 0.95, 0.8, 0.4, 0.05)  # of P(safe) about which a floor may lie
-_MARGIN = 0.2  # of the cube's edges that the first trials leave out
+_MARGIN = 0.4  # of the cube's edges that the first trials leave out
 _EARLY = 5.0  # trials a dimension over which this fades
 _SAME = 1e-6  # two points closer than this in every coordinate are one
 
@@ -47,10 +47,11 @@ class Box:
 
     @staticmethod
     def early(space: Space, tried: Array, trials: int) -> "Box":
-        """Away from the edges in the first trials, unless some of the `tried` points lie there.
+        """From the middle outwards in the first trials, unless some of the `tried` points lie farther out.
 
         Where little is known the corners look the most promising, being the farthest from everything, and there are
-        very many of them; few experiments have their best, or anything to learn, in one.
+        very many of them; few experiments have their best in one, and a trial there tells little of anything else. One
+        in the middle tells something of every place.
         """
         margin = _MARGIN * max(0.0, 1.0 - trials / (_EARLY * space.dimension))
         low = np.where(space.continuous, np.minimum(margin, tried.min(axis=0)), 0.0)

@@ -17,7 +17,7 @@ WithGradient = Callable[[Array], tuple[Array, Array]]
 
 _FEW = 3  # dimensions that a Kronecker sequence fills well
 _REACH = 0.1  # of one step of a climb, in any coordinate
-_ENOUGH = 1e-3  # gain of a step, in log acquisition, below which a climb ends
+_ENOUGH = 1e-2  # gain of a step, in log acquisition, below which a climb ends
 # A climb ends that would stay below the best if it gained so many times what it foresees. Five were too few: along a
 # floor a climb foresees little and gains much.
 _HOPELESS = 30.0
