@@ -69,6 +69,7 @@ class Effort(NamedTuple):
     spread: int  # points that are kept whatever they promise
     climbers: int
     looks: int  # of a climb, at most
+    enough: float  # gain of its steps, in log acquisition, below which it ends
 
     @staticmethod
     def after(trials: int) -> "Effort":
@@ -77,9 +78,9 @@ class Effort(NamedTuple):
 
 
 _EFFORTS = (
-    (60, Effort(wide=64, most=512, around=40, kept=24, spread=64, climbers=6, looks=35)),
-    (300, Effort(wide=48, most=256, around=24, kept=12, spread=32, climbers=6, looks=35)),
-    (np.inf, Effort(wide=24, most=128, around=12, kept=12, spread=32, climbers=3, looks=17)),
+    (60, Effort(wide=64, most=512, around=40, kept=24, spread=64, climbers=6, looks=35, enough=1e-3)),
+    (300, Effort(wide=48, most=256, around=24, kept=12, spread=32, climbers=6, looks=35, enough=1e-2)),
+    (np.inf, Effort(wide=24, most=128, around=12, kept=12, spread=32, climbers=3, looks=17, enough=1e-2)),
 )
 
 
@@ -172,6 +173,7 @@ def best(
             screened.box.high,
             widths=screened.apart,
             evaluations=effort.looks,
+            enough=effort.enough,
         )
     )
     ends_gamma = gamma(ends)

@@ -17,7 +17,6 @@ WithGradient = Callable[[Array], tuple[Array, Array]]
 
 _FEW = 3  # dimensions that a Kronecker sequence fills well
 _REACH = 0.1  # of one step of a climb, in any coordinate
-_ENOUGH = 1e-2  # gain of a step, in log acquisition, below which a climb ends
 # A climb ends that would stay below the best if it gained so many times what it foresees. Five were too few: along a
 # floor a climb foresees little and gains much.
 _HOPELESS = 30.0
@@ -64,6 +63,7 @@ def climb(
     *,
     widths: Array | None = None,
     evaluations: int = 35,
+    enough: float = 1e-3,
 ) -> Array:
     """Where a quasi-Newton climb leads from each start, moving only the `free` coordinates between low and high.
 
@@ -86,7 +86,7 @@ def climb(
         starts[:, free] / unit,
         *ends_at,
         evaluations=evaluations,
-        enough=_ENOUGH,
+        enough=enough,
         reach=_REACH,
         hopeless=_HOPELESS,
     )
