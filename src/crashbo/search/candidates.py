@@ -79,8 +79,8 @@ class Effort(NamedTuple):
 
 _EFFORTS = (
     (60, Effort(wide=64, most=512, around=40, kept=24, spread=64, climbers=6, looks=35, enough=1e-3)),
-    (300, Effort(wide=48, most=256, around=24, kept=12, spread=32, climbers=3, looks=20, enough=1e-2)),
-    (np.inf, Effort(wide=24, most=128, around=12, kept=12, spread=32, climbers=3, looks=17, enough=1e-2)),
+    (300, Effort(wide=48, most=256, around=24, kept=12, spread=32, climbers=3, looks=15, enough=1e-2)),
+    (np.inf, Effort(wide=24, most=128, around=12, kept=12, spread=32, climbers=2, looks=12, enough=1e-2)),
 )
 
 
