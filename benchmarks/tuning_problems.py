@@ -1,4 +1,4 @@
-"""Ten crash problems for choosing defaults, so that the paper's benchmarks are left for the check.
+"""Twelve crash problems for choosing defaults, so that the paper's benchmarks are left for the check.
 
 That separation is not clean for the present default: the trust in P(safe) (search/trust.py) was added after looking at
 crashes on the paper's benchmarks, and a few settings of its leaps, and the box of its first trials, were compared there
