@@ -125,7 +125,10 @@ def test_an_import_from_above_is_found_out(parts, source):
     ("parts", "source"),
     [
         (("numerics", "linalg"), "import os\nimport scipy.linalg\nfrom numpy.typing import NDArray"),
-        (("models", "ep"), "from crashbo.models.steps import Steps\nfrom ..numerics import linalg\nfrom . import fit"),
+        (
+            ("models", "ep"),
+            "from crashbo.models.likelihood import StepLikelihood\nfrom ..numerics import linalg\nfrom . import fit",
+        ),
         (("app", "plots"), "import matplotlib.pyplot\nfrom crashbo.optimizer import trials"),
         (("problems", "toy"), "from crashbo import __version__\nfrom crashbo.problems import base"),
     ],
