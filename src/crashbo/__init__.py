@@ -3,8 +3,10 @@
 from crashbo import models, problems, strategies
 from crashbo.optimizer import stopping
 from crashbo.optimizer.minimize import Result, minimize
-from crashbo.optimizer.optimizer import Optimizer, Recommendation
+from crashbo.optimizer.optimizer import Optimizer
 from crashbo.optimizer.records import Constraint, Crash, Outcome, Trial, Unmeasured, Void
+from crashbo.optimizer.study import Study
+from crashbo.optimizer.view import Recommendation
 from crashbo.search.risk import Budget, MinSafe
 from crashbo.search.space import Choice, Float, Int
 from crashbo.version import __version__
@@ -21,6 +23,7 @@ __all__ = [
     "Outcome",
     "Recommendation",
     "Result",
+    "Study",
     "Trial",
     "Unmeasured",
     "Void",

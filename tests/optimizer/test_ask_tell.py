@@ -200,7 +200,7 @@ def test_a_trial_of_another_study_is_refused():
         (r"risk must be .+; got 'bold'\. ", {"risk": "bold"}),
         (r"noise must be a standard deviation >= 0, or None; got -1\. ", {"noise": -1}),
         (r"noise must name 'cost' or constraints; got \['heat'\]\. ", {"noise": {"heat": 0.1}}),
-        (r"noise must be a number >= 0 or None; got -0\.1\. ", {"noise": {"load": -0.1}}),
+        (r"noise must be a standard deviation >= 0, or None; got -0\.1\. ", {"noise": {"load": -0.1}}),
         (r"constraints must have different names; got .+\. ", {"constraints": ["load", "load"]}),
         (r"constraints must be names, Constraint or Unmeasured; got 3\. ", {"constraints": [3]}),
     ],
@@ -300,7 +300,7 @@ def test_options_that_are_tuples_survive_saving():
 def test_looking_before_asking_costs_no_second_fit(monkeypatch):
     fits = []
     fit = surrogates.fit_surrogates
-    monkeypatch.setattr("crashbo.strategies.base.fit_surrogates", lambda *a: fits.append(1) or fit(*a))
+    monkeypatch.setattr("crashbo.strategies.base.fit_surrogates", lambda *a, **k: fits.append(1) or fit(*a, **k))
     optimizer = study()
     for x in np.random.default_rng(2).random((6, 2)):
         params = {"x": x[0], "y": x[1]}
@@ -322,7 +322,7 @@ def test_while_nothing_has_succeeded_a_batch_spreads():
 def test_a_batch_comes_from_one_fit_and_spreads(monkeypatch):
     fits = []
     fit = base.fit_surrogates
-    monkeypatch.setattr(base, "fit_surrogates", lambda *args: (fits.append(1), fit(*args))[1])
+    monkeypatch.setattr(base, "fit_surrogates", lambda *a, **k: (fits.append(1), fit(*a, **k))[1])
     optimizer, single = study(), study()
     for each in (optimizer, single):
         run(each, 12)

@@ -81,7 +81,7 @@ def test_a_memory_without_views_is_read() -> None:
     optimizer.ask()
     state = optimizer.state()
     del state["memory"]["views"]
-    resumed = Optimizer.restored(optimizer.config(), optimizer.trials, state)
+    resumed = Optimizer.restored(optimizer.study, optimizer.trials, state)
     assert 0.0 <= resumed.p_safe({"x": 0.5, "y": 0.5}) <= 1.0
 
 

@@ -20,6 +20,7 @@ def studied(cost_of, X):
         X=X,
         cost=cost_of(X) + NOISE * rng.standard_normal(n),
         Y=X[:, :1],
+        succeeded=np.ones(n, dtype=bool),
         crashed=np.zeros(n, dtype=bool),
         blame=[None] * n,
         pending=np.zeros((0, D)),

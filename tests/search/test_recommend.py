@@ -46,7 +46,7 @@ def test_what_is_recommended_is_near_the_best_safe_point():
 def test_with_any_risk_allowed_the_least_expected_cost_is_recommended():
     optimizer = ramp()
     everything = [{"x": x, "y": y} for x in np.linspace(0, 1, 21) for y in np.linspace(0, 1, 5)]
-    models = optimizer._surrogates()
+    models = optimizer.view.models
     mean, _ = models.cost.predict(0, np.array([optimizer.space.encode(p) for p in everything]))
     _, cost, _ = best_point(models, optimizer.space, 1.0, np.random.default_rng(0))
     assert cost <= mean.min() + 1e-3

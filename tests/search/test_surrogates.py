@@ -25,6 +25,7 @@ def observations(n=16, seed=0, *, pending=()):
     return Observations(
         numbers=tuple(range(n)),
         X=X,
+        succeeded=~crashed,
         cost=np.where(crashed, np.nan, cost_of(X)),
         Y=np.where(crashed, np.nan, g)[:, None],
         crashed=crashed,
@@ -41,6 +42,7 @@ def first(seen, n):
         seen,
         numbers=seen.numbers[:n],
         X=seen.X[:n],
+        succeeded=seen.succeeded[:n],
         cost=seen.cost[:n],
         Y=seen.Y[:n],
         crashed=seen.crashed[:n],

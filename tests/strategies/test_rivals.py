@@ -21,6 +21,7 @@ def observations(X, cost, *, Y=None, threshold=None):
     return Observations(
         numbers=tuple(range(len(cost))),
         X=np.array(X, dtype=float),
+        succeeded=~np.isnan(cost),
         cost=cost,
         Y=np.full((len(cost), 1), np.nan) if Y is None else np.array(Y, dtype=float)[:, None],
         crashed=np.isnan(cost),
@@ -111,15 +112,16 @@ class TestRecords:
     def test_a_record_with_parameters_survives_saving(self, record):
         thresholds = 1.0 if isinstance(record, strategies.SafeOpt) else None
         optimizer = crashbo.Optimizer({"x": (0, 1)}, crashbo.Constraint("load", thresholds), strategy=record)
-        assert crashbo.Optimizer.from_json(optimizer.to_json())._propose == record
+        assert crashbo.Optimizer.from_json(optimizer.to_json()).study.strategy == record
 
     def test_a_plain_name_is_saved_as_such(self):
         saved = json.loads(crashbo.Optimizer({"x": (0, 1)}, strategy="ei-hc").to_json())
         assert saved["config"]["strategy"] == "ei-hc"
 
-    def test_a_function_of_somebody_else_is_refused(self):
+    @pytest.mark.parametrize("strategy", [5, "greedy", strategies.HighCost])
+    def test_what_is_neither_a_name_nor_a_function_is_refused(self, strategy):
         with pytest.raises(ValueError, match="strategy must be one of"):
-            crashbo.Optimizer({"x": (0, 1)}, strategy=lambda task, rng: None)
+            crashbo.Optimizer({"x": (0, 1)}, strategy=strategy)
 
     @pytest.mark.parametrize("risk", [crashbo.Budget(3), crashbo.MinSafe(0.9)])
     @pytest.mark.parametrize("strategy", ["ei-hc", "random"])

@@ -46,7 +46,7 @@ class Journal:
             return fresh
         self._check_same_study(events[0], fresh)
         trials: dict[int, Trial] = {}
-        state: Mapping[str, Any] | None = fresh.state()
+        state: Mapping[str, Any] = fresh.state()
         for number, event in enumerate(events[1:], start=2):
             try:
                 trial = saving.trial_in(event["trial"])
@@ -54,7 +54,7 @@ class Journal:
                 self._refuse_line(number)
             trials[trial.number] = trial
             state = event.get("state", state)
-        return Optimizer.restored(fresh.config(), trials.values(), state)
+        return Optimizer.restored(fresh.study, trials.values(), state)
 
     def asked(self, trial: Trial, study: Optimizer) -> None:
         """A trial was handed out."""

@@ -40,7 +40,7 @@ class TerminalProgress:
 def summary(study: Optimizer, total: int | None) -> str:
     """The study in one line."""
     trials = study.trials
-    told = sum(t.state in ("success", "crash") for t in trials)
+    told = sum(t.counts for t in trials)
     crashes = sum(t.state == "crash" for t in trials)
     best = study.best
     words = [f"trial {told}" + (f"/{total}" if total is not None else "")]

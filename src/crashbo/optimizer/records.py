@@ -55,6 +55,14 @@ class Constraint:
         """Inside, every machine crashes above: a constraint that crashes below is turned over."""
         return 1.0 if self.side == "above" else -1.0
 
+    @property
+    def given(self) -> float | tuple[float, float] | None:
+        """The threshold, as far as it is known, of the constraint so turned."""
+        if self.threshold is None or not isinstance(self.threshold, tuple):
+            return None if self.threshold is None else self.sign * float(self.threshold)
+        low, high = sorted(self.sign * end for end in self.threshold)
+        return low, high
+
 
 @dataclass(frozen=True)
 class Unmeasured:
@@ -63,8 +71,7 @@ class Unmeasured:
     name: str = "other"
 
     measured = False
-    threshold = None
-    noise = None
+    threshold = given = noise = None
     censored = False
     sign = 1.0
 
@@ -127,9 +134,7 @@ class Trial:
     number: int
     params: dict[str, Any]
     state: State = "pending"
-    p_safe: float | None = (
-        None  # as predicted when it was proposed; of the search's proposals as corrected by `Calibration`
-    )
+    p_safe: float | None = None  # when it was proposed; of the search's proposals as corrected by `Calibration`
     cost: float | None = None
     measured: dict[str, float] = field(default_factory=dict)
     reason: str = ""
@@ -139,6 +144,11 @@ class Trial:
     admissible: bool = True  # False where the risk asked for more safety than any x has
     repeats: int | None = None  # of a repeat, which confirmation it belongs to
     p_model: float | None = None  # of a proposal of the search, what the model itself predicted
+
+    @property
+    def counts(self) -> bool:
+        """Whether something was learnt from it: it is neither pending nor void."""
+        return self.state in ("success", "crash")
 
 
 def constraints_of(
@@ -157,20 +167,6 @@ def constraints_of(
     if len(set(names)) < len(names):
         raise ValueError(f"constraints must have different names; got {names}. Rename one.")
     return out or (Unmeasured("crash"),)
-
-
-def censored_of(censored: Censored, measured: Mapping[str, float]) -> tuple[str, ...]:
-    """Names of the readings that a `censored` argument says were cut off."""
-    if isinstance(censored, bool) or censored is None:
-        return tuple(measured) if censored else ()
-    names = (censored,) if isinstance(censored, str) else tuple(censored)
-    for name in names:
-        if name not in measured:
-            raise ValueError(
-                f"censored must name what was measured ({', '.join(measured) or 'nothing'}); got {name!r}. "
-                "Give the reading that was cut off in `measured`."
-            )
-    return names
 
 
 def is_number(value: Any) -> bool:

@@ -15,6 +15,7 @@ from crashbo.models.ensemble import EnsembleHyperparameters
 from crashbo.models.ep import Sites
 from crashbo.models.latent import Hyperparameters, Warm
 from crashbo.optimizer.records import AnyConstraint, Constraint, Trial, Unmeasured
+from crashbo.search import own
 from crashbo.search.design import Design
 from crashbo.search.risk import Adaptive, Budget, MinSafe, Paper, Risk
 from crashbo.search.space import Choice, Float, Int, Parameter, Space
@@ -87,15 +88,17 @@ def constraints_in(saved: list[dict[str, Any]]) -> list[AnyConstraint]:
 
 
 def risk_out(risk: Risk) -> dict[str, Any]:
-    """A risk as plain values."""
-    return {"kind": next(k for k, cls in _RISKS.items() if type(risk) is cls), **asdict(risk)}  # type: ignore[call-overload]
+    """A risk as plain values; the name of one that is the user's own."""
+    kind = next((k for k, cls in _RISKS.items() if type(risk) is cls), None)
+    return own.name_of(risk) if kind is None else {"kind": kind, **asdict(risk)}  # type: ignore[call-overload]
 
 
-def risk_in(saved: dict[str, Any]) -> Risk:
-    """The risk of plain values."""
+def risk_in(saved: dict[str, Any]) -> Any:
+    """The risk of plain values; the name of one that is the user's own."""
+    if own.is_named(saved):
+        return saved
     values = {key: tuple(value) if isinstance(value, list) else value for key, value in saved.items() if key != "kind"}
-    risk: Risk = _RISKS[saved["kind"]](**values)
-    return risk
+    return _RISKS[saved["kind"]](**values)
 
 
 def design_out(design: Design) -> dict[str, Any]:

@@ -50,7 +50,7 @@ class NoGain:
 
     def __call__(self, study: Optimizer) -> str | None:
         """The reason, if it is time."""
-        if sum(t.state in ("success", "crash") for t in study.trials) < self.after:
+        if sum(t.counts for t in study.trials) < self.after:
             return None
         gain = study.gain_left()
         return "no expected gain is left" if gain is not None and gain < self.share else None

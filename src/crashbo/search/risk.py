@@ -17,12 +17,14 @@ P(safe) as corrected by how the study's proposals fared (see `calibration`).
   above the floor.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
+from crashbo.search import own
 from crashbo.search.calibration import Calibration
 
 Array = NDArray[np.float64]
@@ -66,7 +68,7 @@ class Situation:
     calibration: Calibration  # what the model's P(safe) is worth by now
     reported: Array  # P(safe) of the told trials as reported when the search proposed them, NaN for others
     crashed: NDArray[np.bool_]
-    cost: Array  # NaN where crashed
+    cost: Array  # NaN where none is known
     pending: int
     trials_left: int | None
     is_ambiguous: bool = False  # whether some crash may have been due to either of several causes
@@ -85,12 +87,9 @@ class Situation:
         return self.log_gain(min(floor, ALL_BUT_SAFE)) < self.log_noise + _LOG_WORTHWHILE
 
 
+@runtime_checkable
 class Risk(Protocol):
-    """An appetite for risk."""
-
-    @property
-    def trials(self) -> int | None:
-        """The announced length of the study, where it matters."""
+    """An appetite for risk: a frozen record of its parameters. One of your own needs nothing but `floor`."""
 
     def floor(self, situation: Situation) -> float:
         """The least P(safe) that the next trial may have."""
@@ -108,8 +107,6 @@ class Adaptive:
     patience: float = 2.0  # trials between leaps
     backoff: float = 1.3  # by which every leap that crashes lengthens the wait
     odds: float = 0.5  # of the safest point that will do where nothing reaches the floor
-
-    trials = None
 
     def floor(self, situation: Situation) -> float:
         """See the module's docstring."""
@@ -138,10 +135,11 @@ class Adaptive:
         """Whether the last leap is long enough ago, given how daring this is and how many crashed since one paid."""
         noise = float(np.exp(situation.log_noise))
         best, in_vain, last = np.inf, 0, -np.inf
-        for i, (p, cost) in enumerate(zip(situation.reported, situation.cost, strict=True)):
+        told = zip(situation.reported, situation.crashed, situation.cost, strict=True)
+        for i, (p, crashed, cost) in enumerate(told):
             if p < _LEAPT:
                 last = i
-                in_vain = in_vain + 1 if np.isnan(cost) else 0 if cost < best - 2.0 * noise else in_vain
+                in_vain = in_vain + 1 if crashed else 0 if cost < best - 2.0 * noise else in_vain
             best = float(np.fmin(best, cost))
         wait = self.patience * (1.0 - leap) / (1.0 - self.leap) * self.backoff ** min(in_vain, 10)
         return bool(len(situation.cost) - last >= wait)
@@ -150,8 +148,6 @@ class Adaptive:
 @dataclass(frozen=True)
 class Paper:
     """The paper's rule: EI x Gamma and no floor."""
-
-    trials = None
 
     def floor(self, situation: Situation) -> float:
         """None."""
@@ -163,8 +159,6 @@ class MinSafe:
     """Nothing with P(safe) below `p` is proposed; where nothing reaches it, the safest point, flagged."""
 
     p: float
-
-    trials = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.p, int | float | np.integer | np.floating) or not 0.0 <= self.p < 1.0:
@@ -236,19 +230,34 @@ class Budget:
 
 
 def risk_of(risk: Any) -> Risk:
-    """The risk that a `risk` argument names."""
+    """The risk that a `risk` argument names; as plain values, {"min_safe": 0.9} or {"crashes": 5, "trials": 50}."""
     if risk is None:
         return Adaptive()
-    if risk == "paper":
+    if isinstance(risk, str) and risk == "paper":
         return Paper()
-    if isinstance(risk, Adaptive | Paper | MinSafe | Budget):
+    if own.is_named(risk):
+        raise own.refusal("risk", risk)
+    if isinstance(risk, Mapping):
+        if set(risk) == {"min_safe"}:
+            return MinSafe(risk["min_safe"])
+        if "crashes" in risk and set(risk) <= {"crashes", "trials"}:
+            return Budget(risk["crashes"], risk.get("trials"))
+    elif isinstance(risk, Risk) and not isinstance(risk, type):
         return risk
-    raise ValueError(f"risk must be None, 'paper', Budget or MinSafe; got {risk!r}. None is our default.")
+    raise ValueError(
+        "risk must be None, 'paper', Budget, MinSafe, {min_safe = 0.9}, {crashes = 5, trials = 50}, or a record of "
+        f"your own with a method `floor`; got {risk!r}. None is our default."
+    )
 
 
 def is_bold(risk: Risk) -> bool:
     """Whether points may be tried of which nothing is known: not by those who gave a budget or a floor."""
-    return isinstance(risk, Adaptive | Paper)
+    return not isinstance(risk, MinSafe | Budget)
+
+
+def length_of(risk: Risk) -> int | None:
+    """The announced length of a study, where its risk knows it."""
+    return getattr(risk, "trials", None)
 
 
 def announced(risk: Risk, trials: int) -> Risk:

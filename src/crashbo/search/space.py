@@ -252,6 +252,16 @@ class Space:
         plain = {name: _plain(value, self.parameters[name]) for name, value in fixed.items()}
         return Space(self.parameters, {**self.fixed, **plain})
 
+    def changed(self, space: "Space | Mapping[str, Any] | None", fixed: Mapping[str, Any] | None) -> "Space":
+        """The same parameters with other bounds, if given, and some of them held."""
+        new = self if space is None else Space.of(space)
+        if list(new.parameters) != list(self.parameters):
+            raise ValueError(
+                f"space must keep the parameters {list(self.parameters)}; got {list(new.parameters)}. "
+                "Fix one with `fixed` instead of leaving it out."
+            )
+        return new.with_fixed({**self.fixed, **(fixed or {})})
+
     def uniform(self, U: Array) -> Array:
         """Points spread evenly over the params, from points spread evenly over the unit cube (m, dimension)."""
         out = np.array(U, dtype=float)

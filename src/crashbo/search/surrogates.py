@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from crashbo.models import latent, thresholds
+from crashbo.models import hyperpriors, latent, thresholds
 from crashbo.models.crash import Blame, CrashModel, hybrid_data, parametrise_all
 from crashbo.models.ensemble import Ensemble, EnsembleHyperparameters, gather
 from crashbo.models.ep import Sites
@@ -47,9 +47,10 @@ class Observations:
 
     numbers: tuple[int, ...]  # of the trials, ascending
     X: Array  # (n, D)
-    cost: Array  # (n,), to be minimised; NaN where the trial crashed
-    Y: Array  # (n, G)
+    succeeded: NDArray[np.bool_]
     crashed: NDArray[np.bool_]
+    cost: Array  # (n,), to be minimised; NaN where none is known
+    Y: Array  # (n, G); NaN where nothing was measured
     blame: Blame
     pending: Array  # (m, D)
     cost_noise_std: float | None
@@ -58,7 +59,7 @@ class Observations:
     censored: NDArray[np.bool_] | None = None  # (n, G), where Y is only a lower bound
 
     @property
-    def succeeded(self) -> NDArray[np.bool_]:
+    def costed(self) -> NDArray[np.bool_]:
         """Which trials have a cost."""
         return ~np.isnan(self.cost)
 
@@ -170,23 +171,19 @@ class Surrogates:
         return replace(self, cost=with_pending(alone, pending))
 
 
-def check_posterior(posterior: PosteriorOver) -> None:
-    """Refuse what is neither of the two."""
-    if posterior not in ("map", "marginal"):
-        raise ValueError(f"posterior must be 'map' or 'marginal'; got {posterior!r}. 'marginal' is the usual one.")
-
-
 def fit_surrogates(
     seen: Observations,
-    memory: Memory | None,
-    cost_prior: Hyperprior,
-    crash_prior: Hyperprior,
+    memory: Memory | None = None,
+    cost_prior: Hyperprior | None = None,
+    crash_prior: Hyperprior | None = None,
     posterior: PosteriorOver = "marginal",
 ) -> Surrogates:
     """Fit both models, warm where memory allows; past a few trials not anew for every single one."""
+    cost_prior = cost_prior or hyperpriors.of_cost(seen.X.shape[1])
+    crash_prior = crash_prior or hyperpriors.of_crash(seen.X.shape[1])
     data = hybrid_data(seen.X, seen.Y, seen.crashed, seen.blame, seen.censored, whole=True)
     parametrisations = parametrise_all(data, crash_prior, noise_std=seen.noise_std, thresholds=seen.thresholds)
-    costs = Costs.of(seen.X[seen.succeeded], seen.cost[seen.succeeded])
+    costs = Costs.of(seen.X[seen.costed], seen.cost[seen.costed])
     start = _aligned(memory, seen.numbers, len(data.X)) if memory is not None else None
     found = _held(seen, memory, data, start, costs) if memory is not None and start is not None else None
     if found is None:
@@ -241,7 +238,7 @@ def _held(
     if _surprised(middle, np.flatnonzero(new)):
         return None
     cost = costs.given(memory.cost.hypers) if memory.cost is not None else None
-    if cost is not None and _surprised(cost, np.flatnonzero(new[seen.succeeded])):
+    if cost is not None and _surprised(cost, np.flatnonzero(new[seen.costed])):
         return None
     return _Found(None, replace(start, sites=middle.sites()), ensemble.about(middle), cost, memory.fitted_at)
 

@@ -1,25 +1,39 @@
 """Strategies: one file each, from what is known to the next point. May import search and below.
 
-A strategy is chosen by name; one with parameters of its own also as a record, such as `HighCost(10.0)`. Only "eicc"
-heeds a study's appetite for risk. "eic" and "safeopt" have to be told more than a crash says: known thresholds, and
-measurements of crashes, too.
+A strategy is chosen by name; one with parameters of its own also as a record, such as `HighCost(10.0)`; and a user's
+own is any function of a `Task` and a random generator that returns a `Proposal`. Of ours only "eicc" heeds a study's
+appetite for risk. "eic" and "safeopt" have to be told more than a crash says: known thresholds, and measurements of
+crashes, too.
 """
 
 from collections.abc import Mapping
 from dataclasses import asdict, is_dataclass, replace
 from typing import Any
 
+from crashbo.search import own
 from crashbo.search.risk import Budget, MinSafe, Risk
 from crashbo.search.space import Space
 from crashbo.search.surrogates import GivenThreshold
 from crashbo.strategies import eic_classifier, eicc, floor_padding, random, sobol
-from crashbo.strategies.base import Demanding, Strategy
+from crashbo.strategies.base import Demanding, Proposal, Strategy, Task
 from crashbo.strategies.eic import Eic
 from crashbo.strategies.penalties import AdaptiveCost, HighCost, MiddleCost
 from crashbo.strategies.pibu import Pibu
 from crashbo.strategies.safeopt import SafeOpt
 
-__all__ = ["AdaptiveCost", "Eic", "HighCost", "MiddleCost", "Pibu", "SafeOpt", "Strategy", "get", "names"]
+__all__ = [
+    "AdaptiveCost",
+    "Eic",
+    "HighCost",
+    "MiddleCost",
+    "Pibu",
+    "Proposal",
+    "SafeOpt",
+    "Strategy",
+    "Task",
+    "get",
+    "names",
+]
 
 _STRATEGIES: dict[str, Strategy] = {
     "eicc": eicc.propose,
@@ -42,22 +56,28 @@ def names() -> list[str]:
 
 
 def get(strategy: str | Strategy | Mapping[str, Any]) -> Strategy:
-    """The strategy of that name, of that record, or of what `plain` made of it."""
+    """The strategy of that name, of that record, or of what `plain` made of it; a user's own as it is."""
     if isinstance(strategy, str) and strategy in _STRATEGIES:
         return _STRATEGIES[strategy]
+    if own.is_named(strategy):
+        raise own.refusal("strategy", strategy)  # type: ignore[arg-type]
     if isinstance(strategy, Mapping):
         usual: Any = get(strategy["name"])
         record: Strategy = replace(usual, **{key: value for key, value in strategy.items() if key != "name"})
         return record
-    if callable(strategy) and _name(strategy) is not None:
+    if callable(strategy) and not isinstance(strategy, type):
         return strategy
-    raise ValueError(f"strategy must be one of {', '.join(_STRATEGIES)}; got {strategy!r}. 'eicc' is the default.")
+    raise ValueError(
+        f"strategy must be one of {', '.join(_STRATEGIES)}, or a function of a task and a random generator; "
+        f"got {strategy!r}. 'eicc' is the default."
+    )
 
 
 def plain(strategy: Strategy) -> str | dict[str, Any]:
     """A strategy as plain values: its name, with its parameters where they are not the usual ones."""
     name = _name(strategy)
-    assert name is not None
+    if name is None:
+        return own.name_of(strategy)
     if strategy == _STRATEGIES[name] or not is_dataclass(strategy):
         return name
     return {"name": name, **asdict(strategy)}
@@ -67,7 +87,8 @@ def check(strategy: Strategy, space: Space, thresholds: tuple[GivenThreshold, ..
     """Refuse a study that the strategy cannot run, in a sentence."""
     if isinstance(strategy, Demanding):
         strategy.check(space, thresholds)
-    if isinstance(risk, Budget | MinSafe) and strategy is not _STRATEGIES["eicc"]:
+    ours = _name(strategy) is not None
+    if ours and isinstance(risk, Budget | MinSafe) and strategy is not _STRATEGIES["eicc"]:
         raise ValueError(f"risk must be None with strategy {plain(strategy)!r}; got {risk!r}. Only 'eicc' heeds it.")
 
 

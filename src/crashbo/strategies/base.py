@@ -3,14 +3,13 @@
 May import search and below.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from crashbo.models import hyperpriors
 from crashbo.search.calibration import Calibration
 from crashbo.search.risk import Risk
 from crashbo.search.space import Space
@@ -47,11 +46,7 @@ class Task:
     @cached_property
     def surrogates(self) -> Surrogates:
         """Both models, fitted when they are first looked at."""
-        if self.fitted is not None:
-            return self.fitted
-        D = self.space.dimension
-        priors = hyperpriors.of_cost(D), hyperpriors.of_crash(D)
-        return fit_surrogates(self.seen, self.memory, *priors, self.posterior)
+        return self.fitted or fit_surrogates(self.seen, self.memory, posterior=self.posterior)
 
 
 @dataclass(frozen=True)
@@ -61,6 +56,17 @@ class Proposal:
     x: Array
     p_safe: float | None = None
     admissible: bool = True
+
+
+def checked_proposal(proposal: Proposal, space: Space) -> Proposal:
+    """What a strategy returned, if it is a point of the space: one of a user's own may return anything."""
+    x = np.asarray(proposal.x, dtype=float) if isinstance(proposal, Proposal) else np.zeros(0)
+    if x.shape != (space.dimension,) or not np.isfinite(x).all():
+        raise ValueError(
+            f"strategy must return a Proposal of {space.dimension} finite coordinates in the unit cube; "
+            f"got {proposal!r}. Write Proposal(task.space.encode(params))."
+        )
+    return replace(proposal, x=x)
 
 
 class Strategy(Protocol):

@@ -17,5 +17,5 @@ def propose(task: Task, rng: np.random.Generator) -> Proposal:
     """The point of highest EI; crashes before the first success cost as much as that."""
     cost = task.seen.cost
     worst = np.fmax.accumulate(cost)
-    first = cost[task.seen.succeeded][:1]
+    first = cost[task.seen.costed][:1]
     return penalties.propose(task, np.where(np.isnan(worst), first if first.size else 0.0, worst), rng)

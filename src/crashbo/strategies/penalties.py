@@ -38,7 +38,7 @@ class HighCost:
 
     def __call__(self, task: Task, rng: np.random.Generator) -> Proposal:
         """Where the improvement is expected to be largest."""
-        known = task.seen.cost[task.seen.succeeded]
+        known = task.seen.cost[task.seen.costed]
         beyond = 2.0 * known.max() - known.min() if known.size else 0.0
         return propose(task, beyond if self.cost is None else task.sign * self.cost, rng)
 
@@ -49,7 +49,7 @@ class MiddleCost:
 
     def __call__(self, task: Task, rng: np.random.Generator) -> Proposal:
         """Where the improvement is expected to be largest."""
-        known = task.seen.cost[task.seen.succeeded]
+        known = task.seen.cost[task.seen.costed]
         return propose(task, known[0] if known.size else 0.0, rng)
 
 
@@ -59,17 +59,18 @@ class AdaptiveCost:
 
     def __call__(self, task: Task, rng: np.random.Generator) -> Proposal:
         """Where the improvement is expected to be largest."""
-        return propose(task, task.seen.cost[task.seen.succeeded].max(initial=-np.inf), rng)
+        return propose(task, task.seen.cost[task.seen.costed].max(initial=-np.inf), rng)
 
 
 def propose(task: Task, penalty: float | Array, rng: np.random.Generator) -> Proposal:
     """The point of highest EI when crashes cost `penalty`: one number, or one a trial (read where it crashed)."""
     seen = task.seen
-    costs = np.where(seen.succeeded, seen.cost, penalty)
+    known = seen.costed | seen.crashed
+    X, costs = seen.X[known], np.where(seen.crashed, penalty, seen.cost)[known]
     costs = np.where(np.isfinite(costs), costs, 0.0)  # before the first success any number does
     prior = hyperpriors.of_cost(task.space.dimension)
-    model = with_pending(fit_cost(seen.X, costs, seen.cost_noise_std, prior), seen.pending)
-    merit, lengthscales = -model.predict(0, seen.X)[0], model.hypers[0].lengthscales
-    screened = candidates.screen_around(task.space, seen.X, merit, lengthscales, Flat(), rng=rng)
+    model = with_pending(fit_cost(X, costs, seen.cost_noise_std, prior), seen.pending)
+    merit, lengthscales = -model.predict(0, X)[0], model.hypers[0].lengthscales
+    screened = candidates.screen_around(task.space, X, merit, lengthscales, Flat(), rng=rng)
     improvement = LogEI(model, float(costs.min()))
     return Proposal(candidates.best(task.space, screened, improvement, Flat(), Score(), task.taken).x)

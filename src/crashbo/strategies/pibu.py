@@ -94,8 +94,8 @@ class Pibu:
     def _improvement(self, task: Task, screened: Screen, gamma: LogGamma) -> Candidate:
         """The highest probability of improvement where the classifier expects success."""
         seen = task.seen
-        costs, prior = seen.cost[seen.succeeded], hyperpriors.of_cost(task.space.dimension)
-        model = with_pending(fit_cost(seen.X[seen.succeeded], costs, seen.cost_noise_std, prior), seen.pending)
+        costs, prior = seen.cost[seen.costed], hyperpriors.of_cost(task.space.dimension)
+        model = with_pending(fit_cost(seen.X[seen.costed], costs, seen.cost_noise_std, prior), seen.pending)
         # P(cost < best) is P(safe) of a function that may not pass the best cost.
         bar = replace(model.hypers[0], threshold=float(costs.min()), crash_noise_std=0.0)
         improvement = LogGamma.of(replace(model, hypers=(bar,)))

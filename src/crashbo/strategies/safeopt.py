@@ -148,7 +148,7 @@ class SafeOpt:
         """Moments of the cost at X, in units of its prior's spread. It does not decide on safety, so it is learnt."""
         seen = task.seen
         prior = hyperpriors.of_cost(task.space.dimension)
-        model = fit_cost(seen.X[seen.succeeded], seen.cost[seen.succeeded], seen.cost_noise_std, prior)
+        model = fit_cost(seen.X[seen.costed], seen.cost[seen.costed], seen.cost_noise_std, prior)
         mean, var = model.predict(0, X)
         unit = math.sqrt(model.hypers[0].outputscale)
         return mean / unit, np.sqrt(var) / unit

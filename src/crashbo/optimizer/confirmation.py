@@ -1,0 +1,54 @@
+"""Repeats of one setting, to see whether it holds.
+
+May import strategies and below.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from crashbo.optimizer.records import Trial
+
+
+class Confirmation:
+    """Repeats of one setting, as they come in: their mean cost, its spread, and how many crashed."""
+
+    def __init__(self, trials: Callable[[], list[Trial]], params: dict[str, Any], number: int, n: int) -> None:
+        self.params, self.n = params, n
+        self._trials, self._number = trials, number
+
+    @property
+    def trials(self) -> list[Trial]:
+        """The repeats that were handed out so far; one that was void is made again."""
+        return [t for t in self._trials() if t.repeats == self._number]
+
+    @property
+    def costs(self) -> list[float]:
+        """Costs of the repeats that succeeded."""
+        return [t.cost for t in self.trials if t.state == "success" and t.cost is not None]
+
+    @property
+    def crashes(self) -> int:
+        """How many of the repeats crashed."""
+        return sum(t.state == "crash" for t in self.trials)
+
+    @property
+    def done(self) -> bool:
+        """Whether all repeats were told."""
+        return sum(t.counts for t in self.trials) >= self.n
+
+    @property
+    def mean(self) -> float | None:
+        """Mean cost."""
+        return float(np.mean(self.costs)) if self.costs else None
+
+    @property
+    def std(self) -> float | None:
+        """Standard deviation of the cost, from two repeats on."""
+        return float(np.std(self.costs, ddof=1)) if len(self.costs) > 1 else None
+
+    def __repr__(self) -> str:
+        told = len(self.costs) + self.crashes
+        figures = f"mean {self.mean}, std {self.std}, crashes {self.crashes}"
+        return f"Confirmation({told} of {self.n} told: {figures})"

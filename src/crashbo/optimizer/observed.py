@@ -1,0 +1,45 @@
+"""A study's trials as its models see them: in the unit cube, costs to be minimised, constraints that crash above.
+
+May import strategies and below.
+"""
+
+from collections.abc import Callable, Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crashbo.optimizer.records import Trial
+from crashbo.optimizer.study import Study
+from crashbo.search.surrogates import Observations
+
+Array = NDArray[np.float64]
+
+
+def observations(
+    study: Study, trials: Iterable[Trial], encoded: Callable[[Trial], Array] | None = None
+) -> Observations:
+    """What is known of the trials that were told, in order of number, and where others are under way.
+
+    `encoded` gives a trial's point, where somebody keeps them.
+    """
+    at = encoded or (lambda trial: study.space.encode(trial.params))
+    ordered = sorted(trials, key=lambda t: t.number)
+    told = [t for t in ordered if t.state in ("success", "crash")]
+    pending = [t for t in ordered if t.state == "pending"]
+    constraints, names = study.constraints, study.names
+    cut = [[c.name in t.censored or (c.censored and t.state == "crash") for c in constraints] for t in told]
+    Y = [[c.sign * t.measured.get(c.name, np.nan) for c in constraints] for t in told]
+    return Observations(
+        numbers=tuple(t.number for t in told),
+        X=np.array([at(t) for t in told]).reshape(len(told), study.space.dimension),
+        cost=np.array([np.nan if t.cost is None else study.sign * t.cost for t in told], dtype=float),
+        Y=np.array(Y, dtype=float).reshape(len(told), len(names)),
+        succeeded=np.array([t.state == "success" for t in told], dtype=bool),
+        crashed=np.array([t.state == "crash" for t in told], dtype=bool),
+        blame=[[names.index(name) for name in t.blame if name in names] or None for t in told],
+        censored=np.array(cut, dtype=bool).reshape(len(told), len(names)),
+        pending=np.array([at(t) for t in pending]).reshape(-1, study.space.dimension),
+        cost_noise_std=study.noise.get("cost"),
+        noise_std=tuple(c.noise for c in constraints),
+        thresholds=tuple(c.given for c in constraints),
+    )

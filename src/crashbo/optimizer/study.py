@@ -1,0 +1,208 @@
+"""A study: everything that defines it, in one frozen record that is checked here, and saved and loaded here.
+
+May import strategies and below.
+
+Every door takes what defines a study as the same keywords: `Optimizer`, `minimize`, `CrashSampler`, `declare`, and a
+bench's TOML file. They hand them on as they are, so that a new option is a key of `Options`, a field of `Study` and an
+entry of `OPTIONS`, all here, and whatever uses it. None always stands for "not said": then the default holds.
+"""
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypedDict, TypeVar, Unpack
+
+from crashbo import strategies
+from crashbo.optimizer import saving
+from crashbo.optimizer.records import AnyConstraint, Constraint, Trial, constraints_of, is_number
+from crashbo.search.risk import Risk, risk_of
+from crashbo.search.space import Space
+from crashbo.search.surrogates import PosteriorOver
+from crashbo.strategies.base import Strategy
+
+Direction = Literal["minimize", "maximize"]
+Constraints = Sequence[str | AnyConstraint] | str | AnyConstraint
+Noise = float | Mapping[str, float]
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Options(TypedDict, total=False):
+    """What may be said of a study beside its space and its constraints, as users write it."""
+
+    strategy: str | Strategy | None
+    risk: Risk | str | Mapping[str, Any] | None
+    noise: Noise | None
+    direction: Direction | None
+    posterior: PosteriorOver | None
+
+
+@dataclass(frozen=True)
+class Option:
+    """What one of them means, and how it is checked, saved and loaded."""
+
+    words: str
+    check: Callable[[Any], Any]  # from what users write, None included, to what a study holds
+    out: Callable[[Any], Any] = lambda value: value  # as plain values
+    back: Callable[[Any], Any] = lambda saved: saved
+
+
+def _one_of(name: str, *words: str) -> Callable[[Any], str]:
+    """A check for one of a few words, of which the first is the default."""
+
+    def check(said: Any) -> str:
+        if said is not None and said not in words:
+            known = " or ".join(map(repr, words))
+            raise ValueError(f"{name} must be {known}; got {said!r}. {words[0]!r} is the default.")
+        return said or words[0]
+
+    return check
+
+
+def _noise(said: Any) -> dict[str, float]:
+    """Standard deviations by name; a number alone is the cost's."""
+    noise = dict(said) if isinstance(said, Mapping) else {} if said is None else {"cost": said}
+    for std in noise.values():
+        if std is not None and not (is_number(std) and std >= 0):
+            raise ValueError(f"noise must be a standard deviation >= 0, or None; got {std!r}. None learns it.")
+    return {name: float(std) for name, std in noise.items() if std is not None}
+
+
+@dataclass(frozen=True)
+class Study:
+    """What defines a study. Made by `Study.of` from what users write."""
+
+    space: Space
+    constraints: tuple[AnyConstraint, ...]
+    strategy: Strategy
+    risk: Risk
+    noise: Mapping[str, float]
+    direction: Direction
+    posterior: PosteriorOver
+
+    @staticmethod
+    def of(
+        space: "Study | Space | Mapping[str, Any]", constraints: Constraints | None = None, **options: Unpack[Options]
+    ) -> "Study":
+        """The study of what a user writes, checked; a study is taken as it is."""
+        said: dict[str, Any] = {"constraints": constraints, **options}
+        if isinstance(space, Study):
+            more = [name for name, value in said.items() if value is not None]
+            if more:
+                raise ValueError(f"{more[0]} must be part of the study that is given; got it beside one. Say it there.")
+            return space
+        study = Study(Space.of(space), **checked(said, everything=True))
+        unknown = set(study.noise) - {"cost", *(c.name for c in study.constraints)}
+        if unknown:
+            raise ValueError(f"noise must name 'cost' or constraints; got {sorted(unknown)}. Mend the name.")
+        return study._complete()
+
+    def changed(
+        self, space: Space | None = None, constraints: Constraints | None = None, **options: Unpack[Options]
+    ) -> "Study":
+        """The same study with some of it said anew; what is None stays."""
+        said: dict[str, Any] = {"constraints": constraints, **options}
+        new = checked({name: value for name, value in said.items() if value is not None})
+        return replace(self, space=self.space if space is None else space, **new)._complete()
+
+    def out(self) -> dict[str, Any]:
+        """As plain values."""
+        plain = {name: option.out(getattr(self, name)) for name, option in OPTIONS.items()}
+        return {"space": saving.space_out(self.space), **plain}
+
+    @staticmethod
+    def back(saved: Mapping[str, Any], **own: Unpack[Options]) -> "Study":
+        """The study of plain values; `own` replaces parts of it, such as those that only their author has."""
+        known: dict[str, Any] = {name: OPTIONS[name].back(saved[name]) for name in OPTIONS if name in saved}
+        if "noise" not in saved:  # as saved before 0.2: the cost's stood alone
+            noises = {
+                c.name: c.noise for c in known["constraints"] if isinstance(c, Constraint) and c.noise is not None
+            }
+            known["noise"] = {**noises, "cost": saved.get("cost_noise")}
+        return Study(saving.space_in(saved["space"]), **checked({**known, **own}, everything=True))._complete()
+
+    @property
+    def sign(self) -> float:
+        """Inside, every cost is minimised: one that users maximise is turned over."""
+        return 1.0 if self.direction == "minimize" else -1.0
+
+    @property
+    def names(self) -> list[str]:
+        """The constraints' names."""
+        return [c.name for c in self.constraints]
+
+    @property
+    def measured(self) -> list[Constraint]:
+        """The constraints that are measured."""
+        return [c for c in self.constraints if isinstance(c, Constraint)]
+
+    def best(self, trials: Iterable[Trial]) -> Trial | None:
+        """The success with the best observed cost; None before the first."""
+        successes = (t for t in trials if t.state == "success" and t.cost is not None)
+        return min(successes, key=lambda t: self.sign * t.cost, default=None)  # type: ignore[operator]
+
+    def _complete(self) -> "Study":
+        """With the constraints' noise where `noise` gives it, if its strategy can run it."""
+        noisy = tuple(
+            replace(c, noise=self.noise[c.name]) if isinstance(c, Constraint) and c.name in self.noise else c
+            for c in self.constraints
+        )
+        study = replace(self, constraints=noisy)
+        strategies.check(study.strategy, study.space, tuple(c.given for c in study.constraints), study.risk)
+        return study
+
+
+OPTIONS: dict[str, Option] = {
+    "constraints": Option(
+        "the measured reasons for a crash: names, Constraint or Unmeasured.",
+        constraints_of,
+        saving.constraints_out,
+        saving.constraints_in,
+    ),
+    "strategy": Option(
+        "how the next trial is chosen: a name, see `crashbo.strategies.names()`, a record, or your own function.",
+        lambda said: strategies.get("eicc" if said is None else said),
+        strategies.plain,
+    ),
+    "risk": Option(
+        'None (ours), "paper", Budget, MinSafe, or your own record.',
+        risk_of,
+        saving.risk_out,
+        saving.risk_in,
+    ),
+    "noise": Option(
+        'standard deviation of the cost where known, or a mapping with "cost" and constraints.',
+        _noise,
+        dict,
+    ),
+    "direction": Option(
+        '"minimize" or "maximize" the cost.',
+        _one_of("direction", "minimize", "maximize"),
+    ),
+    "posterior": Option(
+        '"marginal" averages P(safe) over plausible hyperparameters; "map" takes the most probable ones.',
+        _one_of("posterior", "marginal", "map"),
+    ),
+}
+
+
+def checked(said: Mapping[str, Any], *, everything: bool = False) -> dict[str, Any]:
+    """What was said, as a study holds it; with `everything`, the defaults of what was not."""
+    unknown = sorted(set(said) - set(OPTIONS))
+    if unknown:
+        raise TypeError(f"study must have only the options {', '.join(OPTIONS)}; got {unknown[0]!r}. Mend the name.")
+    names = OPTIONS if everything else said
+    return {name: OPTIONS[name].check(said.get(name)) for name in names}
+
+
+def takes_options(function: F) -> F:
+    """Shows the options of a study in the signature and the docstring of a function that takes them as keywords."""
+    signature = inspect.signature(function)
+    own = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
+    hints = Options.__annotations__
+    more = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=hints[name]) for name in hints
+    ]
+    function.__signature__ = signature.replace(parameters=[*own, *more])  # type: ignore[attr-defined]
+    lines = [f"    {name}: {OPTIONS[name].words}" for name in hints]
+    function.__doc__ = "\n".join([inspect.cleandoc(function.__doc__ or ""), *lines])
+    return function

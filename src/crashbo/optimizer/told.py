@@ -1,0 +1,200 @@
+"""What is said of a trial: one frozen record, and one pure function that judges it against a study.
+
+May import strategies and below.
+
+Whoever hears something of a trial (`tell`, a CSV, HTTP, Optuna's workers, a journal, a correction) makes a `Told` of
+it by `Told.of`, has it judged, and puts it on the trial.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, TypedDict, Unpack
+
+import numpy as np
+
+from crashbo.optimizer.records import AnyConstraint, Censored, Constraint, Crash, Outcome, State, Trial, Void, is_number
+
+_BY_CHANCE = 4.0  # standard deviations of its noise that may carry a reading past a limit; judgement: one in 30,000
+
+
+class Said(TypedDict, total=False):
+    """What may be said of a trial, as users write it: exactly one of cost, crash and void.
+
+    Attributes:
+        cost: of a success.
+        measured: constraint name to value; of a crash, what the machine still delivered.
+        crash: True, a reason, or a Crash.
+        blame: names of the constraints that a crash violated, where known.
+        censored: names of the readings in `measured` that were cut off, True for all: the true value lies there or
+            beyond, towards the crash.
+        void: True or a reason, for a fault that says nothing of the params.
+    """
+
+    cost: float | None
+    measured: Mapping[str, float] | None
+    crash: bool | str | Crash | None
+    blame: str | Sequence[str] | None
+    censored: Censored
+    void: bool | str | None
+
+
+@dataclass(frozen=True)
+class Told:
+    """What was said of a trial, put in order. Its fields are those of `Trial` that a tell decides."""
+
+    state: State = "pending"
+    cost: float | None = None
+    measured: dict[str, float] = field(default_factory=dict)
+    reason: str = ""
+    blame: tuple[str, ...] = ()
+    censored: tuple[str, ...] = ()
+
+    @staticmethod
+    def of(
+        *,
+        cost: float | None = None,
+        measured: Mapping[str, float] | None = None,
+        crash: bool | str | Crash | None = None,
+        blame: str | Sequence[str] | None = None,
+        censored: Censored = None,
+        void: bool | str | None = None,
+    ) -> "Told":
+        """What a user says, or one sentence on why it cannot be."""
+        crash, void = _spoken("crash", crash, str | Crash), _spoken("void", void, str)
+        if sum(x is not None for x in (cost, crash, void)) != 1:
+            raise ValueError(
+                "tell must get exactly one of cost, crash and void; "
+                f"got cost={cost!r}, crash={crash!r}, void={void!r}. A crash has no cost."
+            )
+        if isinstance(crash, Crash):
+            measured, blame = {**crash.measured, **(measured or {})}, blame or crash.blame
+            censored = crash.censored if censored is None else censored
+            crash = crash.reason
+        values, blamed = _measured(measured), _names("blame", blame)
+        cut = _names("censored", tuple(values) if censored is True else censored or ())
+        for name in cut:
+            if name not in values:
+                raise ValueError(
+                    f"censored must name what was measured ({', '.join(values) or 'nothing'}); got {name!r}. "
+                    "Give the reading that was cut off in `measured`."
+                )
+        if cost is None:
+            state: State = "void" if crash is None else "crash"
+            why = void if crash is None else crash
+            return Told(state, None, values, why if isinstance(why, str) else "", blamed * (state == "crash"), cut)
+        if not is_number(cost):
+            raise ValueError(
+                f"cost must be a finite number; got {cost!r}. If there is none, tell crash=True or void=True."
+            )
+        if blamed:
+            raise ValueError(f"blame must belong to a crash; got {blame!r} with a cost. Leave one of them out.")
+        return Told("success", float(cost), values, censored=cut)
+
+    @staticmethod
+    def of_trial(trial: Trial) -> "Told":
+        """What a trial says by now."""
+        return Told(**{name: getattr(trial, name) for name in _FIELDS})
+
+    @staticmethod
+    def back(saved: Mapping[str, Any]) -> "Told":
+        """What was said, from the plain values of `out`."""
+        known: dict[str, Any] = {name: saved[name] for name in _FIELDS if name in saved}
+        known |= {name: tuple(known[name]) for name in ("blame", "censored") if name in known}
+        return Told(**known)
+
+    def out(self) -> dict[str, Any]:
+        """As plain values."""
+        names = {"blame": list(self.blame), "censored": list(self.censored)}
+        return dict(vars(self), **names, measured=dict(self.measured))
+
+    def on(self, trial: Trial) -> Trial:
+        """The trial of which this is said; what was said of it before no longer holds."""
+        return replace(trial, **vars(self))
+
+
+_FIELDS = [f.name for f in fields(Told)]
+
+
+def judge(told: Told, constraints: Sequence[AnyConstraint] | None) -> Told:
+    """What was told, if a study with these constraints can take it; None takes every name.
+
+    Raises:
+        ValueError: in one sentence that names the remedy.
+    """
+    if constraints is None:
+        return told
+    names = [c.name for c in constraints]
+    measured = [c.name for c in constraints if isinstance(c, Constraint)]
+    for name in told.measured:
+        if name not in measured:
+            raise ValueError(f"measured must name constraints ({', '.join(measured) or 'none'}); got {name!r}. Add it.")
+    for name in told.blame:
+        if name not in names:
+            raise ValueError(
+                f"blame must name constraints ({', '.join(names)}); got {name!r}. Leave it out if unknown."
+            )
+    return told
+
+
+def judged(constraints: Sequence[AnyConstraint] | None, **said: Unpack[Said]) -> Told:
+    """What a user says, put in order and judged."""
+    return judge(Told.of(**said), constraints)
+
+
+def said_by(outcome: Outcome | Crash | Void) -> Said:
+    """What an experiment says that returned or raised this."""
+    if isinstance(outcome, Crash):
+        return {"crash": outcome}
+    if isinstance(outcome, Void):
+        return {"void": outcome.reason or True}
+    return {"cost": outcome.cost, "measured": outcome.measured, "censored": outcome.censored}
+
+
+def salvaged(crash: Crash, measured: Mapping[str, Any]) -> Told:
+    """What can be kept of a crash that was raised where nobody can be asked any more, with what was measured before."""
+    values = {name: float(v) for name, v in {**measured, **crash.measured}.items() if is_number(v)}
+    cut = tuple(values) if crash.censored is True else crash.censored or ()
+    names = (cut,) if isinstance(cut, str) else tuple(cut)
+    return Told("crash", None, values, crash.reason, crash.blame, tuple(name for name in names if name in values))
+
+
+def surprise(trial: Trial, constraints: Sequence[AnyConstraint]) -> dict[str, str]:
+    """What of a told trial contradicts what is known of its study, in words by kind. It is taken all the same."""
+    found = {}
+    for c in constraints:
+        value, limit = trial.measured.get(c.name), c.threshold
+        if trial.state != "success" or value is None or limit is None or isinstance(limit, tuple):
+            continue
+        if c.sign * (value - limit) > _BY_CHANCE * (c.noise or 0.0):
+            found[f"above {c.name}"] = (
+                f"trial {trial.number} succeeded with {c.name} {value:g} beyond its known threshold {limit:g}. "
+                "It is taken as it is; check the threshold."
+            )
+    return found
+
+
+def _spoken(name: str, said: Any, kinds: Any) -> Any:
+    """What was said of a crash or a void; None for False."""
+    if said is None or (isinstance(said, bool | np.bool_) and not said):
+        return None
+    if not isinstance(said, bool | np.bool_ | kinds):
+        raise ValueError(f"{name} must be True, or say why in words; got {said!r}. Leave it out if there was none.")
+    return said
+
+
+def _measured(said: Any) -> dict[str, float]:
+    if said is None:
+        return {}
+    if not isinstance(said, Mapping):
+        raise ValueError(f"measured must map constraints to values; got {said!r}. Write {{'name': value}}.")
+    for name, value in said.items():
+        if not is_number(value):
+            raise ValueError(f"measured[{name!r}] must be a finite number; got {value!r}. Leave it out if unknown.")
+    return {name: float(value) for name, value in said.items()}
+
+
+def _names(what: str, said: Any) -> tuple[str, ...]:
+    names = (said,) if isinstance(said, str) else () if said is None or said is False else said
+    if not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
+        raise ValueError(f"{what} must be names of constraints; got {said!r}. Or leave it out.")
+    return tuple(names)

@@ -1,0 +1,186 @@
+"""What one may ask about a study once its models are fitted: P(safe), predictions, thresholds, blame, what to choose.
+
+May import strategies and below.
+
+A `View` is the study at one moment. `Optimizer`, `Result`, pages, reports and dashboards all look through it; params
+in and out are those of the study's own space.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from typing import Any, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crashbo.optimizer.observed import observations
+from crashbo.optimizer.records import AnyConstraint, Constraint, Trial, is_number
+from crashbo.optimizer.study import Study
+from crashbo.search import candidates, recommend
+from crashbo.search.acquisition import LogEI
+from crashbo.search.surrogates import Surrogates, fit_surrogates
+
+Array = NDArray[np.float64]
+Params = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Recommendation:
+    """Where the expected cost is least among points that are safe enough (eq. 3)."""
+
+    params: dict[str, Any]
+    cost: float  # expected
+    p_safe: float
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """What the models expect of m points, in the user's units: means and standard deviations of the latent functions.
+
+    Costs far above the rest are drawn in, as the cost's model sees them.
+    """
+
+    cost: tuple[Array, Array] | None  # None before a success
+    measured: dict[str, tuple[Array, Array]]  # by constraint
+    p_safe: Array
+
+
+class Threshold:
+    """A constraint's crash threshold; its interval is computed when it is first looked at."""
+
+    def __init__(self, models: Surrogates | None, constraint: AnyConstraint, j: int) -> None:
+        self._models, self._constraint, self._j = models, constraint, j
+        known = constraint.threshold
+        self.learned = not is_number(known)
+        if models is None:
+            self.value = float(known) if is_number(known) else None  # type: ignore[arg-type]
+        else:
+            learnt = models.crash_model.thresholds[j] is not None
+            self.value = constraint.sign * models.threshold(j) if learnt else None
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """An interval that holds the threshold with 90 % probability."""
+        if self._models is None:
+            known = self._constraint.threshold
+            return None if known is None else (known if isinstance(known, tuple) else (float(known), float(known)))
+        found = self._models.crash_model.threshold_interval(self._j)
+        if found is None or self.value is None:
+            return None
+        # The value is a quantile with all else held, the interval is not: keep the one within the other.
+        ends = *(self._constraint.sign * end for end in found), self.value
+        return min(ends), max(ends)
+
+    def __repr__(self) -> str:
+        return f"Threshold(value={self.value}, learned={self.learned})"
+
+
+@dataclass(frozen=True)
+class View:
+    """A study as its models see it."""
+
+    study: Study
+    trials: tuple[Trial, ...]
+    models: Surrogates | None  # None before a trial was told
+
+    @staticmethod
+    def of(study: Study, trials: Sequence[Trial]) -> "View":
+        """The study of these trials, its models fitted from scratch."""
+        seen = observations(study, trials)
+        models = fit_surrogates(seen, posterior=study.posterior) if seen.numbers else None
+        return View(study, tuple(trials), models)
+
+    @cached_property
+    def thresholds(self) -> dict[str, Threshold]:
+        """The crash threshold of every measured constraint."""
+        constraints = enumerate(self.study.constraints)
+        return {c.name: Threshold(self.models, c, j) for j, c in constraints if isinstance(c, Constraint)}
+
+    def recommend(self, delta: float = 0.1) -> Recommendation | None:
+        """The point of least expected cost with P(safe) >= 1 - delta (eq. 3); None before a success."""
+        if not is_number(delta) or not 0.0 <= delta <= 1.0:
+            raise ValueError(f"delta must lie in [0, 1]; got {delta!r}. 0.1 asks for P(safe) of 0.9.")
+        if self.models is None or self.models.cost is None:
+            return None
+        x, cost, p = recommend.best_point(self.models, self.study.space, delta, np.random.default_rng(0))
+        return Recommendation(self.study.space.decode(x), self.study.sign * cost, p)
+
+    @overload
+    def p_safe(self, params: Params) -> float: ...
+    @overload
+    def p_safe(self, params: Sequence[Params]) -> Array: ...
+    def p_safe(self, params: Params | Sequence[Params]) -> float | Array:
+        """Probability that a trial at params succeeds; a list gives an array. NaN before any trial was told."""
+        if isinstance(params, Mapping):
+            return float(self.p_safe([params])[0])
+        X = self._points(params)
+        return np.full(len(X), np.nan) if self.models is None else np.asarray(np.exp(self.models.log_gamma(X)))
+
+    def predict(self, params: Sequence[Params]) -> Prediction | None:
+        """Cost, constraints and P(safe) at params; None before any trial was told."""
+        models, X = self.models, self._points(params)
+        if models is None:
+            return None
+        cost = None
+        if models.cost is not None:
+            mean, var = models.cost.predict(0, X)
+            cost = self.study.sign * mean, np.sqrt(var)
+        measured = {}
+        for j, c in enumerate(self.study.constraints):
+            if isinstance(c, Constraint):
+                mean, var = models.crash.predict(j, X)
+                measured[c.name] = c.sign * mean, np.sqrt(var)
+        return Prediction(cost, measured, np.exp(models.log_gamma(X)))
+
+    @overload
+    def p_violated(self, params: Params) -> dict[str, float]: ...
+    @overload
+    def p_violated(self, params: Sequence[Params]) -> dict[str, Array]: ...
+    def p_violated(self, params: Params | Sequence[Params]) -> dict[str, float] | dict[str, Array]:
+        """Probability that a trial at params would violate each constraint; a list gives arrays. NaN before any."""
+        if isinstance(params, Mapping):
+            return {name: float(p[0]) for name, p in self.p_violated([params]).items()}
+        X = self._points(params)
+        unknown = np.full((len(X), len(self.study.constraints)), np.nan)
+        p = unknown if self.models is None else self.models.log_gamma.violated(X)
+        return dict(zip(self.study.names, p.T, strict=True))
+
+    def blame(self, trial: Trial | int) -> dict[str, float]:
+        """Probability that each constraint was violated in a trial that crashed; they need not sum to one."""
+        blames = self.blames()
+        number = trial if isinstance(trial, int) else trial.number
+        if number not in blames:
+            raise ValueError(f"trial must be one that crashed; got {trial!r}. See `trials` for their states.")
+        return blames[number]
+
+    def blames(self) -> dict[int, dict[str, float]]:
+        """The blame of every trial that crashed, by its number."""
+        if self.models is None:
+            return {}
+        crashes = sorted(t.number for t in self.trials if t.state == "crash")
+        rows = self.models.crash_model.blame().tolist()
+        return {
+            number: dict(zip(self.study.names, row, strict=True)) for number, row in zip(crashes, rows, strict=True)
+        }
+
+    def table(self) -> list[dict[str, Any]]:
+        """Every trial as a row of plain values, in order; `blame` as inferred (told ones are certain), for crashes."""
+        blames = self.blames()
+        return [{**asdict(t), "blame": blames.get(t.number, {})} for t in self.trials]
+
+    def gain_left(self) -> float | None:
+        """What the next trial may be expected to gain, in units of the cost's noise; None before a success."""
+        models = self.models
+        if models is None or models.cost is None:
+            return None
+        gamma = models.log_gamma
+        X = candidates.screen(self.study.space, models, gamma, rng=np.random.default_rng(0)).X
+        gain = np.exp(LogEI(models.cost, models.eta)(X) + gamma(X)).max()
+        return float(gain) / models.resolution
+
+    def _points(self, params: Sequence[Params]) -> Array:
+        """Params in the unit cube, one row each."""
+        space = self.study.space
+        points = [space.encode(space.check(p)) for p in params]
+        return np.array(points).reshape(len(params), space.dimension)
