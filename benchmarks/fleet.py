@@ -26,7 +26,7 @@ import psycopg
 
 import crashbo
 from crashbo.integrations.optuna import CrashSampler, declare, measure, records
-from crashbo.integrations.optuna.rebuild import Scene
+from crashbo.integrations.optuna.snapshot import Snapshot
 
 PROBLEM = "eggcrate2d"
 NAME = "fleet"
@@ -209,7 +209,7 @@ def timed(sampler: CrashSampler, clock: Clock) -> CrashSampler:
         "sample_independent",
     ):
         on(sampler, name, "sampler")
-    on(Scene, "ask", "model")
+    on(Snapshot, "ask", "model")
     return sampler
 
 

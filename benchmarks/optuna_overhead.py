@@ -15,7 +15,7 @@ import optuna
 
 import crashbo
 from crashbo.integrations.optuna import CrashSampler, distributions_of
-from crashbo.integrations.optuna.rebuild import Scene
+from crashbo.integrations.optuna.snapshot import Snapshot
 from fleet import Clock, now, postgres, timed
 
 PROBLEM = "hartmann6d"
@@ -61,13 +61,13 @@ def show(name: str, study: optuna.Study, asks: int) -> None:
     """Time of the asks, in the models, in the sampler outside them, and in Optuna."""
     distributions = distributions_of(crashbo.problems.get(PROBLEM).space)
     study.ask(distributions)
-    clock, ask = Clock(), Scene.ask
+    clock, ask = Clock(), Snapshot.ask
     timed(study.sampler, clock)
     began = now()
     for _ in range(asks):
         study.ask(distributions)
     total = now() - began
-    Scene.ask = ask
+    Snapshot.ask = ask
     (wall, busy), (own, own_busy) = (clock.sampler - clock.model) / total, 1.0 - clock.sampler / total
     print(
         f"{name:10s} {len(study.trials)} trials: {total[0] / asks:.2f} s an ask; sampler outside the models {wall:.1%} "

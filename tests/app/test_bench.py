@@ -12,9 +12,9 @@ from crashbo.app.bench import Bench, Conflict, Definition, Missing, Told, table
 from crashbo.app.bench.bench import Asked
 from crashbo.integrations.optuna import declare, records
 from crashbo.integrations.optuna.ledger import Ledger
-from crashbo.integrations.optuna.thinking import Thinker
+from crashbo.integrations.optuna.proposer import Proposer
 
-SUCCESS = Told(cost=0.5, measured={"current": 90.0})
+SUCCESS = Told.of(cost=0.5, measured={"current": 90.0})
 
 
 def test_asked_again_with_the_same_request_it_is_the_same_trial(bench):
@@ -30,14 +30,14 @@ def test_told_twice_it_counts_once_and_told_otherwise_it_is_refused(bench):
     assert (told.state, told.cost, told.measured) == ("success", 0.5, {"current": 90.0})
     assert bench.tell(number, SUCCESS) == told
     with pytest.raises(Conflict, match=r"trial 0 must be pending to be told; it is a success\. Use fix"):
-        bench.tell(number, Told(crash=True))
+        bench.tell(number, Told.of(crash=True))
     assert bench.trials == [told]
 
 
 def test_a_repeated_tell_is_known_by_its_request_even_after_a_correction(bench):
     bench.ask()
     bench.tell(0, SUCCESS, request="x")
-    bench.fix(0, Told(crash="it fell"))
+    bench.fix(0, Told.of(crash="it fell"))
     assert bench.tell(0, SUCCESS, request="x").state == "crash"
     assert bench.trials[0].reason == "it fell"
 
@@ -45,8 +45,8 @@ def test_a_repeated_tell_is_known_by_its_request_even_after_a_correction(bench):
 def test_corrections_can_be_undone_one_after_the_other_and_nothing_that_was_said_is_forgotten(bench):
     bench.ask()
     bench.tell(0, SUCCESS)
-    bench.fix(0, Told(crash="it fell", blame="current"))
-    bench.fix(0, Told(void="wrong robot"))
+    bench.fix(0, Told.of(crash="it fell", blame="current"))
+    bench.fix(0, Told.of(void="wrong robot"))
     states = [bench.trials[0].state]
     for _ in range(3):
         bench.undo(0)
@@ -54,7 +54,7 @@ def test_corrections_can_be_undone_one_after_the_other_and_nothing_that_was_said
     assert states == ["void", "crash", "success", "pending"]
     with pytest.raises(Conflict, match="must have been told to be undone"):
         bench.undo(0)
-    bench.tell(0, Told(cost=0.7))
+    bench.tell(0, Told.of(cost=0.7))
     assert (bench.trials[0].cost, bench.trials[0].measured) == (0.7, {})
     assert bench.entry(0).corrections == 6
 
@@ -62,16 +62,16 @@ def test_corrections_can_be_undone_one_after_the_other_and_nothing_that_was_said
 def test_a_success_that_becomes_a_crash_leaves_no_measurement_behind(bench):
     bench.ask()
     bench.tell(0, SUCCESS)
-    bench.fix(0, Told(crash=True))
+    bench.fix(0, Told.of(crash=True))
     assert bench.trials[0].measured == {}
     assert bench.insight().trials[0].measured == {}
 
 
 def test_undo_without_a_number_means_the_one_told_last(bench):
     for cost in (0.1, 0.2):
-        bench.tell(bench.ask().number, Told(cost=cost))
+        bench.tell(bench.ask().number, Told.of(cost=cost))
     time.sleep(0.01)
-    bench.fix(0, Told(cost=0.3))
+    bench.fix(0, Told.of(cost=0.3))
     assert bench.undo().number == 0
     assert bench.trials[0].cost == 0.1
     assert bench.undo(1).state == "pending"
@@ -96,8 +96,8 @@ def test_a_lease_can_be_renewed_until_the_trial_is_told(bench):
 
 
 def test_a_trial_that_nobody_asked_for_may_lie_outside_the_bounds_and_is_learnt_from(bench):
-    told = bench.add({"knee": 1.2, "hip": 0.1}, Told(crash="tripped"), request="r")
-    assert bench.add({"knee": 1.2, "hip": 0.1}, Told(crash="tripped"), request="r") == told
+    told = bench.add({"knee": 1.2, "hip": 0.1}, Told.of(crash="tripped"), request="r")
+    assert bench.add({"knee": 1.2, "hip": 0.1}, Told.of(crash="tripped"), request="r") == told
     assert [t.params for t in bench.insight().trials] == [{"knee": 1.2, "hip": 0.1}]
     for params in ({"knee": 0.1}, {"knee": 0.1, "hip": 0.2, "toe": 1.0}, {"knee": "a", "hip": 0.1}):
         with pytest.raises(ValueError, match="params must give each of knee, hip"):
@@ -105,32 +105,32 @@ def test_a_trial_that_nobody_asked_for_may_lie_outside_the_bounds_and_is_learnt_
 
 
 @pytest.mark.parametrize(
-    "told",
+    "said",
     [
-        Told(),
-        Told(cost=1.0, crash=True),
-        Told(cost=float("nan")),
-        Told(cost=float("inf")),
-        Told(cost=1e31),
-        Told(cost="1"),
-        Told(cost=True),
-        Told(cost=1.0, measured={"speed": 1.0}),
-        Told(cost=1.0, measured={"current": float("-inf")}),
-        Told(cost=1.0, measured=[1.0]),
-        Told(cost=1.0, blame="current"),
-        Told(crash="\x00"),
-        Told(crash="\ud800"),
-        Told(crash="x" * 501),
-        Told(crash=True, blame=[1]),
-        Told(crash=True, censored="current"),
-        Told(crash=True, measured={"current": 1.0}, censored=[1]),
+        {},
+        {"cost": 1.0, "crash": True},
+        {"cost": float("nan")},
+        {"cost": float("inf")},
+        {"cost": 1e31},
+        {"cost": "1"},
+        {"cost": True},
+        {"cost": 1.0, "measured": {"speed": 1.0}},
+        {"cost": 1.0, "measured": {"current": float("-inf")}},
+        {"cost": 1.0, "measured": [1.0]},
+        {"cost": 1.0, "blame": "current"},
+        {"crash": "\x00"},
+        {"crash": "\ud800"},
+        {"crash": "x" * 501},
+        {"crash": True, "blame": [1]},
+        {"crash": True, "censored": "current"},
+        {"crash": True, "measured": {"current": 1.0}, "censored": [1]},
     ],
 )
-def test_nonsense_is_refused_in_one_sentence_and_changes_nothing(bench, told):
+def test_nonsense_is_refused_in_one_sentence_and_changes_nothing(bench, said):
     bench.ask()
     before = bench.entries()
     with pytest.raises(ValueError, match="must") as refusal:
-        bench.tell(0, told)
+        bench.tell(0, Told.of(**said))
     assert "\n" not in str(refusal.value)
     assert bench.entries() == before
 
@@ -153,7 +153,7 @@ def test_start_points_are_queued_and_handed_out_first(store):
 def test_a_batch_is_distinct_and_each_request_keeps_its_trial(bench):
     for _ in range(6):
         trial = bench.ask()
-        bench.tell(trial.number, Told(cost=height_of(trial.params), measured={"current": current_of(trial.params)}))
+        bench.tell(trial.number, Told.of(cost=height_of(trial.params), measured={"current": current_of(trial.params)}))
     asked = [Asked(r) for r in ("a", "b", None, "a", None)]
     batch = bench.ask_batch(asked)
     assert [t.number for t in batch] == [6, 7, 8, 6, 9]
@@ -166,17 +166,17 @@ def test_a_batch_is_distinct_and_each_request_keeps_its_trial(bench):
 def test_a_place_that_another_worker_took_meanwhile_is_not_handed_out_again(bench, store):
     for _ in range(6):
         trial = bench.ask()
-        bench.tell(trial.number, Told(cost=height_of(trial.params), measured={"current": current_of(trial.params)}))
-    thinker, other, turns = Thinker(bench.ledger.study), Bench.open(store), []
+        bench.tell(trial.number, Told.of(cost=height_of(trial.params), measured={"current": current_of(trial.params)}))
+    proposer, other, turns = Proposer(bench.ledger.study), Bench.open(store), []
 
     def slow(count, turn):
-        batch = thinker.think(count, turn)
+        batch = proposer.propose(count, turn)
         if not turns:  # while we think, another process asks, and comes to the same conclusion
             other.ask()
         turns.append(turn)
         return batch
 
-    trial = Bench.open(store, think=slow).ask()
+    trial = Bench(Bench.open(store).ledger, slow).ask()
     assert turns == [0, 1]
     assert trial.number == 7
     one, two = bench.trials[6].params, trial.params
@@ -188,12 +188,12 @@ def test_words_that_wait_together_are_one_commit_and_a_trial_that_was_told_meanw
     bench, store, monkeypatch
 ):
     numbers = [t.number for t in bench.ask_batch([Asked()] * 4)]
-    Bench.open(store).tell(2, Told(crash="by another process"))
+    Bench.open(store).tell(2, Told.of(crash="by another process"))
     commits, close_all = [], bench.ledger.close_all
     monkeypatch.setattr(bench.ledger, "close_all", lambda told: (commits.append(len(told)), close_all(told))[1])
     bench._writing.__enter__()  # as if somebody wrote: all four have to wait
     with ThreadPoolExecutor(4) as pool:
-        told = [pool.submit(bench.tell, n, Told(cost=0.1 * n)) for n in numbers]
+        told = [pool.submit(bench.tell, n, Told.of(cost=0.1 * n)) for n in numbers]
         while len(bench._words) < 4:
             time.sleep(0.005)
         bench._writing.__exit__()
@@ -211,8 +211,8 @@ def test_what_a_store_writes_of_a_trial_is_what_optuna_would_have_written(store,
     study.enqueue_trial({"x": 0.25})
     bench = Bench(Ledger(study))
     batch = bench.ask_batch([Asked("a", 60.0), Asked("b")])
-    bench.tell(0, Told(cost=0.5, measured={"current": 90.0}), request="t")
-    bench.tell(1, Told(crash="fell", measured={"current": 120.0}, censored=True, blame="current"))
+    bench.tell(0, Told.of(cost=0.5, measured={"current": 90.0}), request="t")
+    bench.tell(1, Told.of(crash="fell", measured={"current": 120.0}, censored=True, blame="current"))
     first, second = study.get_trials()
     assert (first.state.name, first.params, first.value) == ("COMPLETE", {"x": 0.25}, 0.5)
     assert first.user_attrs == {"measured:current": 90.0}
@@ -230,7 +230,7 @@ def test_what_a_store_writes_of_a_trial_is_what_optuna_would_have_written(store,
 
 
 def _tell_in_another_process(store, number):
-    Bench.open(store).tell(number, Told(crash="seen by another process"))
+    Bench.open(store).tell(number, Told.of(crash="seen by another process"))
 
 
 def test_processes_share_a_study_and_optuna_reads_it(bench, store):
@@ -250,14 +250,17 @@ def test_a_study_of_optunas_own_can_be_looked_at_and_gone_on_with(store):
     study.optimize(lambda trial: trial.suggest_float("x", 0, 1) ** 2, n_trials=3)
     bench = Bench.open(store)
     assert list(bench.definition.space.parameters) == ["x"]
-    bench.tell(bench.ask().number, Told(cost=0.1))
+    bench.tell(bench.ask().number, Told.of(cost=0.1))
     assert bench.trials[3].state == "success"
 
 
 def test_trials_go_out_as_csv_and_come_back_and_the_same_file_counts_once(bench, tmp_path):
     odd = '=cmd|"/c calc"!A1, <b>bold</b>'
-    crashes = Told(crash=odd, blame=["current"]), Told(crash=True, measured={"current": 120.0}, censored="current")
-    for told in (SUCCESS, *crashes, Told(void="-5 C in the lab")):
+    crashes = (
+        Told.of(crash=odd, blame=["current"]),
+        Told.of(crash=True, measured={"current": 120.0}, censored="current"),
+    )
+    for told in (SUCCESS, *crashes, Told.of(void="-5 C in the lab")):
         bench.tell(bench.ask().number, told)
     bench.ask()  # pending: says nothing
     text = table.to_csv(bench.definition, bench.trials)

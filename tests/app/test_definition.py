@@ -49,8 +49,8 @@ def test_a_toml_file_says_everything_and_the_store_keeps_it(tmp_path, store):
     kept = Bench.create(store, said).definition
     for definition in (said, kept):
         assert dict(definition.space.parameters) == SPACE
-        assert definition.constraints == CONSTRAINTS
-        assert (definition.direction, definition.risk, definition.lease) == ("maximize", Budget(5, 40), 600)
+        assert definition.study.constraints == CONSTRAINTS
+        assert (definition.study.direction, definition.study.risk, definition.lease) == ("maximize", Budget(5, 40), 600)
         assert definition.labels.cost == "height"
         assert definition.labels.units == {"cost": "m", "current": "A"}
         assert (definition.run.timeout, definition.run.on_timeout, definition.run.on_exit) == (60, "crash", "void")
@@ -61,7 +61,7 @@ def test_the_files_name_is_the_studys_unless_it_says_otherwise(tmp_path):
     path = tmp_path / "lathe.toml"
     path.write_text("parameters = {speed = [1, 2]}\nrisk = {min_safe = 0.8}")
     definition = Definition.from_toml(path)
-    assert (definition.name, definition.risk) == ("lathe", MinSafe(0.8))
+    assert (definition.name, definition.study.risk) == ("lathe", MinSafe(0.8))
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_the_files_name_is_the_studys_unless_it_says_otherwise(tmp_path):
         ({"risk": {"min_safe": 2}}, "MinSafe must"),
         ({"direction": "up"}, "direction must be"),
         ({"strategy": "luck"}, "strategy"),
-        ({"posterior": "mode"}, "posterior must be 'map' or 'marginal'"),
+        ({"posterior": "mode"}, "posterior must be 'marginal' or 'map'"),
         ({"start": [{"x": 5}]}, "x must be a number from 0 to 1"),
         ({"run": {"on_exit": "panic"}}, "run.on_exit must be 'crash' or 'void'"),
         ({"run": {"exits": {"0": "crash"}}}, "exit codes from 1 to 255"),

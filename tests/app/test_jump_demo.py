@@ -15,7 +15,7 @@ pytest.importorskip("matplotlib")
 from PIL import Image
 
 import crashbo
-from crashbo.app import animation, demo, jump_plots, keepsakes, plots, slices
+from crashbo.app import animation, demo, demo_files, jump_plots, plots, slices
 from crashbo.app.cli import main
 from crashbo.app.demo import Learnt, Repeats, Story
 from crashbo.optimizer.records import Trial
@@ -70,7 +70,7 @@ def folder(story, tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(camera, "LIBRARIES", ())
         patch.setattr(animation, "_EVERY", 0.1)
-        assert keepsakes.save(story, folder) == folder / "report.html"
+        assert demo_files.save(story, folder) == folder / "report.html"
     return folder
 
 
@@ -167,12 +167,12 @@ class TestKeepsakes:
     def test_an_earlier_film_is_not_left_beside_a_report_without_it(self, story, tmp_path, monkeypatch):
         (tmp_path / "crash.gif").write_bytes(b"old")
         (tmp_path / "mine.txt").write_text("kept")
-        monkeypatch.setattr(keepsakes, "_films", lambda *_: [])
+        monkeypatch.setattr(demo_files, "_films", lambda *_: [])
         monkeypatch.setattr(animation, "save", lambda films: False)
         monkeypatch.setattr(plots, "save", lambda figure, path: path.write_bytes(b""))
         trials = tuple(t for t in story.trials if t.state == "success")
         learnt = story.learnt[: len(trials)]
-        keepsakes.save(replace(story, trials=trials, learnt=learnt), tmp_path)
+        demo_files.save(replace(story, trials=trials, learnt=learnt), tmp_path)
         assert not (tmp_path / "crash.gif").exists()
         assert (tmp_path / "mine.txt").read_text() == "kept"
 

@@ -55,9 +55,9 @@ def test_parameters_come_as_flags():
 @pytest.mark.parametrize(
     ("out", "told"),
     [
-        ("0.5", Told(cost=0.5)),
-        ('{"crash": "tripped", "measured": {"current": 120}}', Told(crash="tripped", measured={"current": 120})),
-        ('{"void": true}\nbye', Told(void=True)),
+        ("0.5", Told.of(cost=0.5)),
+        ('{"crash": "tripped", "measured": {"current": 120}}', Told.of(crash="tripped", measured={"current": 120})),
+        ('{"void": true}\nbye', Told.of(void=True)),
     ],
 )
 def test_results_are_read(out, told):

@@ -12,11 +12,11 @@ from jumper import SAID
 from crashbo.app.bench import Bench, Definition
 from crashbo.app.bench.bench import Asked
 from crashbo.app.server.api import create_app
-from crashbo.app.server.desk import Desk
+from crashbo.app.server.ask_queue import AskQueue
 from crashbo.app.server.guard import LARGEST_BODY, is_loopback
 from crashbo.app.server.live import Live
 from crashbo.app.server.serve import check_address
-from crashbo.integrations.optuna.thinking import Thinker
+from crashbo.integrations.optuna.proposer import Proposer
 
 HOME = "http://127.0.0.1:8765"
 TOKEN = "a-token-of-the-bench"
@@ -28,8 +28,8 @@ class Quiet(Live):
     def __init__(self, store):
         super().__init__(store)
         self.bench = Bench.open(store)
-        self.desk = Desk(self.bench)
-        self.desk.start()
+        self.asks = AskQueue(self.bench)
+        self.asks.start()
 
     def start(self):
         """Nothing to start."""
@@ -90,19 +90,19 @@ def test_a_reading_that_was_cut_off_is_told_as_such(client, bench):
 def test_those_who_wait_together_are_served_from_one_thought(bench, store):
     began, go_on, counts = threading.Event(), threading.Event(), []
 
-    def think(count, turn):
+    def propose(count, turn):
         counts.append(count)
         began.set()
         assert go_on.wait(30)
-        return thinker.think(count, turn)
+        return proposer.propose(count, turn)
 
-    thinker = Thinker(bench.ledger.study)
-    desk = Desk(Bench.open(store, think=think))
-    desk.start()
-    first = desk.ask(Asked("0"))
+    proposer = Proposer(bench.ledger.study)
+    asks = AskQueue(Bench(Bench.open(store).ledger, propose))
+    asks.start()
+    first = asks.ask(Asked("0"))
     assert began.wait(30)
-    others = [desk.ask(Asked(str(i % 5))) for i in range(10)]  # each request comes twice, one a third time
-    left = desk.ask(Asked("gone"))
+    others = [asks.ask(Asked(str(i % 5))) for i in range(10)]  # each request comes twice, one a third time
+    left = asks.ask(Asked("gone"))
     assert left.cancel()
     go_on.set()
     numbers = [first.result(30).number, *(f.result(30).number for f in others)]
@@ -111,8 +111,8 @@ def test_those_who_wait_together_are_served_from_one_thought(bench, store):
     params = [tuple(t.params.values()) for t in bench.trials]
     assert len(set(params)) == len(params) == 5
     with pytest.raises(ValueError, match="lease must be a positive number"):
-        desk.ask(Asked(lease=-1.0))
-    desk.stop()
+        asks.ask(Asked(lease=-1.0))
+    asks.stop()
 
 
 def test_malformed_bodies_get_4xx_with_one_sentence_and_change_nothing(client, bench, service):

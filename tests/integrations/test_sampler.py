@@ -12,15 +12,15 @@ from studies import TRIPS_AT, current_of, height_of, jump, jumps, line
 
 import crashbo
 from crashbo.integrations.optuna import CrashSampler, insight, measure, records, tell
-from crashbo.integrations.optuna.rebuild import Scene
+from crashbo.integrations.optuna.snapshot import Snapshot
 from crashbo.integrations.optuna.spaces import Axes, common
 from crashbo.integrations.optuna.stored import Reading
 
 SQUARE = {"x": FloatDistribution(0, 1), "y": FloatDistribution(0, 1)}
 
 
-def scene_of(study):
-    return Scene.of(Reading.of(study), Axes(SQUARE), CrashSampler().settings(study), study.direction)
+def snapshot_of(study):
+    return Snapshot.of(Reading.of(study), Axes(SQUARE), CrashSampler().settings(study), study.direction)
 
 
 def crashes(study):
@@ -72,8 +72,8 @@ def test_workers_agree_on_a_seed_that_differs_between_studies():
     study = optuna.create_study(sampler=CrashSampler())
     study.ask(SQUARE)
     study.sampler = CrashSampler()
-    scene = scene_of(study)
-    assert len(scene.trials) == 1
+    snapshot = snapshot_of(study)
+    assert len(snapshot.trials) == 1
 
 
 def test_pending_trials_of_others_are_kept_away_from():
@@ -86,16 +86,16 @@ def test_pending_trials_of_others_are_kept_away_from():
 def test_of_two_workers_that_choose_the_same_point_at_once_one_gives_way(monkeypatch):
     study = line([0.05, 0.3, 0.55, 0.9])
     rival, asks = study.ask(), []
-    ask = Scene.ask
+    ask = Snapshot.ask
 
-    def and_the_rival_is_faster(scene, fixed, lot, memory):
-        answer = ask(scene, fixed, lot, memory)
+    def and_the_rival_is_faster(snapshot, fixed, seed, memory):
+        answer = ask(snapshot, fixed, seed, memory)
         if not asks:  # the rival has chosen the very same point while we were thinking
             rival.storage.set_trial_system_attr(rival._trial_id, "crashbo:proposal", {"params": answer[0].params})
         asks.append(answer[0].params["x"])
         return answer
 
-    monkeypatch.setattr(Scene, "ask", and_the_rival_is_faster)
+    monkeypatch.setattr(Snapshot, "ask", and_the_rival_is_faster)
     mine = study.ask({"x": FloatDistribution(0, 1)}).params["x"]
     assert len(asks) == 2
     assert mine == asks[1]
@@ -224,11 +224,11 @@ def test_a_small_discrete_space_is_tried_without_repeats_while_there_are_others(
 
 def test_constraints_need_not_be_named():
     study = optuna.create_study(sampler=CrashSampler(seed=0))
-    assert [c.name for c in scene_of(study).constraints] == ["crash"]
+    assert [c.name for c in snapshot_of(study).study.constraints] == ["crash"]
     tell(study, study.ask(SQUARE), cost=1.0, measured={"current": 90.0, "heat": 40.0})
     tell(study, study.ask(SQUARE), crash="a noise", blame="bearing")
-    scene = scene_of(study)
-    assert [(c.name, c.measured) for c in scene.constraints] == [
+    snapshot = snapshot_of(study)
+    assert [(c.name, c.measured) for c in snapshot.study.constraints] == [
         ("current", True),
         ("heat", True),
         ("bearing", False),

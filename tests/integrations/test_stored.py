@@ -294,7 +294,7 @@ class TestDeclared:
         )
         assert declared(optuna.load_study(storage=storage, study_name="s")) == said
         again = declare(study, lease=60.0)
-        assert (again.lease, again.risk) == (60.0, crashbo.Budget(5, trials=50))
+        assert (again.lease, again.options["risk"]) == (60.0, crashbo.Budget(5, trials=50))
         study._storage._backend.engine.dispose()
 
     def test_every_sampler_finds_them(self):

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from crashbo.app.bench import Bench, Definition, table
-from crashbo.app.bench.looking import Level, Look, Slice, history_points
+from crashbo.app.bench.overview import Level, Overview, Slice, history_points
 from crashbo.optimizer.records import Trial
 from crashbo.version import __version__
 
@@ -41,42 +41,42 @@ class Gathered:
 def gather(bench: Bench, progress: Callable[[float], None] = lambda share: None) -> Gathered:
     """Everything about a study; `progress` hears the share that is done."""
     definition, trials = bench.definition, bench.trials
-    told = any(t.state in ("success", "crash") for t in trials)
-    look = Look(bench.insight()) if told else None
+    told = any(t.counts for t in trials)
+    seen = Overview(bench.insight()) if told else None
     history: dict[str, list[Level]] = {}
-    points = history_points(len(look.told)) if look else []
+    points = history_points(len(seen.told)) if seen else []
     for i, count in enumerate(points):
-        for name, level in look.before(count).levels().items():  # type: ignore[union-attr]
+        for name, level in seen.before(count).levels().items():  # type: ignore[union-attr]
             history.setdefault(name, []).append(level)
         progress((i + 1) / (len(points) + 1))
     when = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
-    if look is None:
+    if seen is None:
         return Gathered(definition, trials, None, None, {}, {}, {}, {}, [], when)
-    influence, best = look.influence(), bench.best()
+    influence, best = seen.influence(), bench.best()
     return Gathered(
         definition=definition,
         trials=trials,
         best=best,
-        recommended=look.recommended(),
-        levels=look.levels(),
+        recommended=seen.recommended(),
+        levels=seen.levels(),
         history=history,
         influence=influence,
-        blame=look.blame(),
-        slices=_slices(look, influence, best),
+        blame=seen.blame(),
+        slices=_slices(seen, influence, best),
         when=when,
     )
 
 
-def _slices(look: Look, influence: dict[str, dict[str, float]], best: Trial | None) -> list[Slice]:
+def _slices(seen: Overview, influence: dict[str, dict[str, float]], best: Trial | None) -> list[Slice]:
     """Through the recommended setting, over the pairs of parameters that matter most."""
-    weight = {name: max(of[name] for of in influence.values()) for name in look.parameters}
+    weight = {name: max(of[name] for of in influence.values()) for name in seen.parameters}
     names = sorted(weight, key=lambda name: -weight[name])
-    recommended = look.recommended()
-    at = recommended["params"] if recommended else best.params if best else look.insight.trials[-1].params
+    recommended = seen.recommended()
+    at = recommended["params"] if recommended else best.params if best else seen.insight.trials[-1].params
     if len(names) == 1:
-        return [look.slice(names, at, 81)]
+        return [seen.slice(names, at, 81)]
     pairs = sorted(combinations(names, 2), key=lambda pair: -sum(weight[name] for name in pair))
-    return [look.slice(pair, at) for pair in pairs[:_SLICES]]
+    return [seen.slice(pair, at) for pair in pairs[:_SLICES]]
 
 
 def figures(gathered: Gathered) -> dict[str, bytes]:
@@ -132,7 +132,7 @@ def to_html(gathered: Gathered, drawn: dict[str, bytes]) -> str:
 
 
 def _goal(definition: Definition) -> str:
-    return f"{'highest' if definition.direction == 'maximize' else 'lowest'} {definition.labels.cost}"
+    return f"{'highest' if definition.study.direction == 'maximize' else 'lowest'} {definition.labels.cost}"
 
 
 def _numbers(g: Gathered) -> str:
@@ -182,7 +182,7 @@ def _thresholds(g: Gathered) -> str:
 
 
 def _blame(g: Gathered) -> str:
-    names = [c.name for c in g.definition.constraints]
+    names = [c.name for c in g.definition.study.constraints]
     if not g.blame or len(names) < 2:
         return ""
     reasons = {t.number: t.reason for t in g.trials}

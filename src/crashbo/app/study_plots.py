@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from crashbo.app.bench.looking import Level, Slice
+from crashbo.app.bench.overview import Level, Slice
 from crashbo.app.plots import CRASH, LEVEL, MODEL, NEXT, SUCCESS, Axes, Figure, dress, title
 from crashbo.optimizer.records import Trial
 from crashbo.search.space import Choice, Parameter
@@ -29,7 +29,7 @@ def save(figure: Figure, to: BinaryIO) -> None:
 
 def draw_all(g: "Gathered") -> dict[str, Figure]:
     """All figures that there is something to show in, by name."""
-    if not any(t.state in ("success", "crash") for t in g.trials):
+    if not any(t.counts for t in g.trials):
         return {}
     out = {"cost": draw_cost(g)}
     for i, (name, levels) in enumerate(g.history.items()):
@@ -47,7 +47,7 @@ def draw_cost(g: "Gathered") -> Figure:
     done = [t for t in g.trials if t.state == "success"]
     if done:
         costs = np.array([t.cost for t in done], dtype=float)
-        best = (np.maximum if g.definition.direction == "maximize" else np.minimum).accumulate(costs)
+        best = (np.maximum if g.definition.study.direction == "maximize" else np.minimum).accumulate(costs)
         numbers = [t.number for t in done]
         axes.step([*numbers, len(g.trials) - 1], [*best, best[-1]], where="post", color=MODEL, linewidth=1.8, zorder=2)
         axes.plot(numbers, costs, "o", color=SUCCESS, markersize=5, zorder=3)
@@ -103,7 +103,7 @@ def draw_slice(g: "Gathered", found: Slice) -> Figure:
     panels = figure.subplots(1, 2 if found.cost is not None else 1, squeeze=False)[0]
     fields = [(found.p_safe, "P(safe)", "RdBu", (0.0, 1.0))]
     if found.cost is not None:
-        colours = "viridis" if g.definition.direction == "maximize" else "viridis_r"
+        colours = "viridis" if g.definition.study.direction == "maximize" else "viridis_r"
         fields.insert(0, (found.cost, f"expected {label}", colours, (float(found.cost.min()), float(found.cost.max()))))
     x, y = (_grid(g, name, values) for name, values in zip(found.axes, found.grid, strict=True))
     for axes, (field, words, colours, (low, high)) in zip(panels, fields, strict=True):

@@ -137,8 +137,7 @@ class Study:
 
     def best(self, trials: Iterable[Trial]) -> Trial | None:
         """The success with the best observed cost; None before the first."""
-        successes = (t for t in trials if t.state == "success" and t.cost is not None)
-        return min(successes, key=lambda t: self.sign * t.cost, default=None)  # type: ignore[operator]
+        return best_of(trials, self.direction)
 
     def _complete(self) -> "Study":
         """With the constraints' noise where `noise` gives it, if its strategy can run it."""
@@ -183,6 +182,13 @@ OPTIONS: dict[str, Option] = {
         _one_of("posterior", "marginal", "map"),
     ),
 }
+
+
+def best_of(trials: Iterable[Trial], direction: Direction) -> Trial | None:
+    """The success with the best observed cost; None before the first."""
+    successes = [t for t in trials if t.state == "success" and t.cost is not None]
+    best = min if direction == "minimize" else max
+    return best(successes, key=lambda t: t.cost or 0.0, default=None)
 
 
 def checked(said: Mapping[str, Any], *, everything: bool = False) -> dict[str, Any]:

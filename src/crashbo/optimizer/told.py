@@ -188,6 +188,8 @@ def _measured(said: Any) -> dict[str, float]:
     if not isinstance(said, Mapping):
         raise ValueError(f"measured must map constraints to values; got {said!r}. Write {{'name': value}}.")
     for name, value in said.items():
+        if not isinstance(name, str) or not name:
+            raise ValueError(f"measured must name constraints; got {name!r}. Write {{'name': value}}.")
         if not is_number(value):
             raise ValueError(f"measured[{name!r}] must be a finite number; got {value!r}. Leave it out if unknown.")
     return {name: float(value) for name, value in said.items()}

@@ -10,22 +10,23 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from crashbo.app.bench import corrections, store
-from crashbo.app.bench.corrections import Correction
+from crashbo.app.bench import store
 from crashbo.app.bench.definition import LARGEST, Definition, check_text, extras_in
-from crashbo.app.bench.turnstile import Turnstile
+from crashbo.app.bench.fair_lock import FairLock
 from crashbo.integrations.optuna import Insight, insight
+from crashbo.integrations.optuna.corrections import Correction
+from crashbo.integrations.optuna.keys import LEASE
 from crashbo.integrations.optuna.ledger import Closed, Entry, Ledger
+from crashbo.integrations.optuna.proposer import Batch, Proposer
 from crashbo.integrations.optuna.settings import Settings
-from crashbo.integrations.optuna.stored import LEASE
-from crashbo.integrations.optuna.thinking import Batch, Thinker
-from crashbo.optimizer.optimizer import Optimizer
-from crashbo.optimizer.records import AnyConstraint, Trial, is_number
+from crashbo.optimizer.records import Trial, is_number
+from crashbo.optimizer.study import best_of
+from crashbo.optimizer.told import Told, judge
 
 _LONGEST_LEASE = 1e9  # seconds
-_ROUNDS = 5  # of thinking again, when others have taken the same places meanwhile
+_ROUNDS = 5  # of proposing again, when others have taken the same places meanwhile
 
-Think = Callable[[int, int], Batch]  # see Thinker.think
+Propose = Callable[[int, int], Batch]  # see Proposer.propose
 
 
 class Missing(ValueError):
@@ -34,18 +35,6 @@ class Missing(ValueError):
 
 class Conflict(ValueError):
     """It contradicts what was said before."""
-
-
-@dataclass(frozen=True)
-class Told:
-    """What is said of a trial; the rules are those of `Optimizer.tell`."""
-
-    cost: float | None = None
-    measured: Mapping[str, float] | None = None
-    crash: bool | str | None = None
-    blame: str | Sequence[str] | None = None
-    void: bool | str | None = None
-    censored: bool | str | Sequence[str] | None = None
 
 
 @dataclass(frozen=True)
@@ -67,7 +56,7 @@ class _Word:
     """What somebody wants to say of a trial that is believed to be under way."""
 
     entry: Entry
-    judged: Trial
+    told: Told
     request: str | None
     counted: bool | None = None  # None: nobody has tried to write it; False: the trial must be looked at
 
@@ -77,13 +66,13 @@ class Bench:
 
     Args:
         ledger: of the study.
-        think: chooses the next trials; by default here and now. A server has it done in another process.
+        propose: chooses the next trials; by default here and now. A server has it done in another process.
     """
 
-    def __init__(self, ledger: Ledger, think: Think | None = None) -> None:
+    def __init__(self, ledger: Ledger, propose: Propose | None = None) -> None:
         self.ledger = ledger
-        self._think = think or Thinker(ledger.study).think
-        self._writing = Turnstile()
+        self._propose = propose or Proposer(ledger.study).propose
+        self._writing = FairLock()
         self._words: deque[_Word] = deque()  # that wait to be written
         self._open: tuple[Settings, dict[int, Entry]] = Settings(), {}  # trials under way, as last read: a cache
 
@@ -93,9 +82,9 @@ class Bench:
         return Bench(store.create(where, definition))
 
     @staticmethod
-    def open(where: str, name: str | None = None, think: Think | None = None) -> "Bench":
+    def open(where: str, name: str | None = None) -> "Bench":
         """A study of a store; without a name the only one there is."""
-        return Bench(store.load(where, name), think)
+        return Bench(store.load(where, name))
 
     @property
     def definition(self) -> Definition:
@@ -103,20 +92,9 @@ class Bench:
         page = self.ledger.read()
         settings = page.settings
         labels, run = extras_in(page.attrs.get(store.EXTRAS))
-        told = [t for t in page.reading.records(settings) if t.state in ("success", "crash")]
-        return Definition(
-            name=self.ledger.name,
-            space=page.space,
-            constraints=settings.constraints_for(told),
-            direction=self.ledger.direction,
-            risk=settings.risk,
-            noise=settings.noise,
-            strategy=settings.strategy,
-            posterior=settings.posterior,
-            lease=settings.lease,
-            labels=labels,
-            run=run,
-        )
+        constraints = settings.constraints_for([t for t in page.reading.records(settings) if t.counts])
+        said = {**settings.options, "constraints": constraints, "direction": self.ledger.direction}
+        return Definition(self.ledger.name, page.space, said, lease=settings.lease, labels=labels, run=run)
 
     def entries(self) -> list[Entry]:
         """Every trial, in order of number."""
@@ -170,20 +148,20 @@ class Bench:
             return quick
         with self._writing:
             entry, settings, attrs = self._read(number)
-            judged = _judged(entry.trial, told, settings.constraints)
+            told = judge(told, settings.constraints)
             if entry.trial.state != "pending" and not entry.late:
-                if (request is not None and request == entry.told) or judged == entry.trial:
+                if (request is not None and request == entry.told) or told.on(entry.trial) == entry.trial:
                     return entry.trial
                 raise Conflict(
                     f"trial {number} must be pending to be told; it is a {entry.trial.state}. Use fix to correct it."
                 )
             if entry.queued or entry.choosing:
                 raise Conflict(f"trial {number} must be handed out to be told; it is not yet. Ask for it first.")
-            return self._write(entry, attrs, judged, "tell", request)
+            return self._write(entry, attrs, told, "tell", request)
 
     def void(self, number: int, reason: str = "", *, request: str | None = None) -> Trial:
         """Say that a fault ended a trial that says nothing of its parameters."""
-        return self.tell(number, Told(void=reason or True), request=request)
+        return self.tell(number, Told.of(void=reason or True), request=request)
 
     def fix(self, number: int, told: Told) -> Trial:
         """Correct a trial that was told."""
@@ -192,8 +170,8 @@ class Bench:
             entry, settings, attrs = self._read(number)
             if entry.trial.state == "pending":
                 raise Conflict(f"trial {number} must be told to be corrected; it is pending. Tell it.")
-            judged = _judged(entry.trial, told, settings.constraints)
-            return entry.trial if judged == entry.trial else self._write(entry, attrs, judged, "fix")
+            told = judge(told, settings.constraints)
+            return entry.trial if told.on(entry.trial) == entry.trial else self._write(entry, attrs, told, "fix")
 
     def undo(self, number: int | None = None) -> Trial:
         """Take back the last word on a trial: what was said before counts again. By default on the latest one."""
@@ -206,24 +184,31 @@ class Bench:
                     f"trial {entry.trial.number} must have been told to be undone; it was not. Nothing to do."
                 )
             undone = correction.undone()
-            self.ledger.set_attr(corrections.key(entry.trial.number), undone.out())
-            return corrections.applied(entry.trial, undone.now)
+            undone.write(self.ledger.study)
+            return undone.now.on(entry.trial)
 
     def add(self, params: Mapping[str, Any], told: Told, *, request: str | None = None) -> Trial:
         """A trial that was not asked for, with what came of it."""
-        _check_request(request)
-        _check(told)
+        self.add_all([(params, told, request)])
+        added = self._asked(request) if request is not None else None
+        return added or next(t for t in reversed(self.trials) if t.params == params)
+
+    def add_all(self, words: Sequence[tuple[Mapping[str, Any], Told, str | None]]) -> int:
+        """Trials that were not asked for, all of them or none; gives how many were new, by their request ids."""
         with self._writing:
-            known = self._asked(request)
-            if known is not None:
-                return known
             page = self.ledger.read()
-            if not page.places(params):
-                raise ValueError(
-                    f"params must give each of {', '.join(page.distributions)}, and nothing else, a value that it can "
-                    f"have; got {dict(params)!r}. Mend it."
-                )
-            return self.ledger.add(_judged(Trial(-1, dict(params)), told, page.settings.constraints), request)
+            for params, told, request in words:
+                _check_request(request)
+                _check(judge(told, page.settings.constraints))
+                if not page.places(params):
+                    raise ValueError(
+                        f"params must give each of {', '.join(page.distributions)}, and nothing else, a value that it "
+                        f"can have; got {dict(params)!r}. Mend it."
+                    )
+            known = {e.request for e in page.entries() if not e.choosing} - {None}
+            new = [word for word in words if word[2] not in known]
+            self.ledger.add_all(new)
+            return len(new)
 
     def renew(self, number: int, seconds: float) -> float:
         """Let a pending trial's lease end so many seconds from now; gives when."""
@@ -239,9 +224,7 @@ class Bench:
 
     def best(self) -> Trial | None:
         """The success with the best observed cost; None before the first."""
-        sign = -1.0 if self.ledger.direction == "maximize" else 1.0
-        successes = [(sign * t.cost, t.number, t) for t in self.trials if t.cost is not None and t.state == "success"]
-        return min(successes)[2] if successes else None
+        return best_of(self.trials, self.ledger.direction)
 
     def insight(self) -> Insight:
         """What the models make of it."""
@@ -253,12 +236,12 @@ class Bench:
         entry = entries.pop(number, None)
         if entry is None:
             return None
-        word = _Word(entry, _judged(entry.trial, told, settings.constraints), request)
+        word = _Word(entry, judge(told, settings.constraints), request)
         self._words.append(word)
         with self._writing:
             if word.counted is None:
                 self._write_words()
-        return word.judged if word.counted else None
+        return told.on(entry.trial) if word.counted else None
 
     def _write_words(self) -> None:
         """Write what all those want to say who wait: one commit serves them together."""
@@ -267,7 +250,7 @@ class Bench:
             words.append(self._words.popleft())
         for word in words:
             word.counted = False
-        counted = self.ledger.close_all([(word.entry, word.judged, word.request) for word in words])
+        counted = self.ledger.close_all([(word.entry, word.told, word.request) for word in words])
         for word, was_open in zip(words, counted, strict=True):
             word.counted = was_open
 
@@ -288,20 +271,18 @@ class Bench:
         return [i for i, each in enumerate(asked) if i not in given and first.get(each.request or "", i) == i]
 
     def _hand_out(self, asked: Sequence[Asked], missing: list[int], given: dict[int, int], turn: int) -> None:
-        """Think, then write what was thought; what others have taken meanwhile stays missing."""
-        batch = self._think(len(missing), turn)
+        """Propose, then write what was proposed; what others have taken meanwhile stays missing."""
+        batch = self._propose(len(missing), turn)
         ours: set[int] = set()
-        for i, thought in zip(missing, batch.thoughts, strict=True):
+        for i, planned in zip(missing, batch.planned, strict=True):
             with self._writing:
-                number = self.ledger.hand_out(batch, thought, asked[i].request, asked[i].lease, ours)
+                number = self.ledger.hand_out(batch, planned, asked[i].request, asked[i].lease, ours)
             if number is not None:
                 given[i] = number
                 ours.add(number)
 
-    def _asked(self, request: str | None) -> Trial | None:
+    def _asked(self, request: str) -> Trial | None:
         """The trial that a request got, if it was here before."""
-        if request is None:
-            return None
         return next((e.trial for e in self.entries() if e.request == request and not e.choosing), None)
 
     def _read(self, number: int) -> tuple[Entry, Settings, Mapping[str, Any]]:
@@ -311,19 +292,14 @@ class Bench:
         return found
 
     def _write(
-        self, entry: Entry, attrs: Mapping[str, Any], judged: Trial, does: str, request: str | None = None
+        self, entry: Entry, attrs: Mapping[str, Any], told: Told, does: str, request: str | None = None
     ) -> Trial:
         """Write a trial's record, or, where that is closed, a correction of it."""
-        number = entry.trial.number
         if entry.finished:
-            changed = Correction.of(attrs, entry.trial).changed(corrections.words(judged), does)
-            self.ledger.set_attr(corrections.key(number), changed.out())
-            return judged
-        try:
-            self.ledger.close(entry, judged, request)
-        except Closed:
-            raise Conflict(f"trial {number} was told by somebody else just now. Look at it again.") from None
-        return judged
+            Correction.of(attrs, entry.trial).changed(told, does).write(self.ledger.study)
+        elif not self.ledger.close_all([(entry, told, request)])[0]:
+            raise Conflict(f"trial {entry.trial.number} was told by somebody else just now. Look at it again.")
+        return told.on(entry.trial)
 
 
 def _latest_told(entries: list[Entry]) -> int:
@@ -333,32 +309,14 @@ def _latest_told(entries: list[Entry]) -> int:
     return max(told, key=lambda e: e.at).trial.number
 
 
-def _judged(trial: Trial, told: Told, constraints: tuple[AnyConstraint, ...] | None) -> Trial:
-    """The trial as it would be, by the rules of `Optimizer.tell`."""
-    known: Sequence[str | AnyConstraint] | None = constraints
-    if known is None:
-        blamed = [told.blame] if isinstance(told.blame, str) else list(told.blame or ())
-        known = list(dict.fromkeys([*(told.measured or {}), *blamed]))
-    said = Optimizer({"x": (0.0, 1.0)}, known).tell({"x": 0.0}, **vars(told))
-    return corrections.applied(trial, corrections.words(said))
-
-
 def _check(told: Told) -> None:
     """The limits that a store and a model can take."""
-    if told.measured is not None and not isinstance(told.measured, Mapping):
-        raise ValueError(f"measured must map names to numbers; got {told.measured!r}. Or leave it out.")
-    for what, value in {"cost": told.cost, **(told.measured or {})}.items():
-        if value is not None and (not is_number(value) or abs(value) > LARGEST):
+    for what, value in {"cost": told.cost, **told.measured}.items():
+        if value is not None and abs(value) > LARGEST:
             raise ValueError(
                 f"{what} must be a finite number, at most {LARGEST:g}; got {value!r}. Leave it out if unknown."
             )
-    for what, text in (("crash", told.crash), ("void", told.void)):
-        if text is not None and not isinstance(text, bool):
-            check_text(text, f"reason of {what}")
-    for what, said in (("blame", told.blame), ("censored", told.censored if told.censored is not True else ())):
-        names = [said] if isinstance(said, str) else said or ()
-        if not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
-            raise ValueError(f"{what} must be names of constraints; got {said!r}. Or leave it out.")
+    check_text(told.reason, f"reason of {told.state}")
 
 
 def _check_request(request: Any) -> None:

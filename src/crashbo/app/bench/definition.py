@@ -7,14 +7,13 @@ import json
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from crashbo.optimizer.records import AnyConstraint, Constraint, Unmeasured, constraints_of, is_number
-from crashbo.search.risk import Budget, MinSafe, Risk, risk_of
+from crashbo.optimizer.records import AnyConstraint, Constraint, Unmeasured, is_number
+from crashbo.optimizer.study import OPTIONS, Study, checked
 from crashbo.search.space import Choice, Float, Int, Parameter, Space
-from crashbo.search.surrogates import PosteriorOver
-from crashbo.strategies.base import Strategy
 
 Verdict = Literal["crash", "void"]
 RESERVED = ("number", "state", "cost", "reason", "blame", "censored", "p_safe", "p_model", "origin", "request")
@@ -67,12 +66,7 @@ class Definition:
 
     name: str
     space: Space
-    constraints: tuple[AnyConstraint, ...]
-    direction: Literal["minimize", "maximize"] = "minimize"
-    risk: Risk | None = None
-    noise: float | Mapping[str, float] | None = None
-    strategy: str | Strategy | None = None
-    posterior: PosteriorOver | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)  # of the study, constraints too: only what was said
     lease: float | None = None  # seconds after which a trial that was handed out is given up
     start: tuple[Mapping[str, Any], ...] = ()
     labels: Labels = Labels()
@@ -92,9 +86,7 @@ class Definition:
     @staticmethod
     def of(said: Mapping[str, Any]) -> "Definition":
         """The study of plain values, checked."""
-        known = {"name", "parameters", "constraints", "cost", "direction", "risk", "noise", "strategy", "lease"}
-        known |= {"posterior", "start", "run"}
-        _only(said, known, "study")
+        _only(said, {"name", "parameters", "cost", "lease", "start", "run", *OPTIONS}, "study")
         parameters, constraints = _tables(said)
         cost = said.get("cost", {})
         _only(cost, {"label", "unit"}, "cost")
@@ -106,45 +98,28 @@ class Definition:
         for name, text in {**units, "cost.label": cost.get("label", "cost")}.items():
             check_text(text, f"unit or label of {name}")
         space = Space({name: _parameter(name, table) for name, table in parameters.items()})
+        options = {name: said[name] for name in OPTIONS if name in said}
+        options["constraints"] = [_constraint(name, table) for name, table in constraints.items()]
         definition = Definition(
             name=checked_name(said.get("name"), "name"),
             space=space,
-            constraints=constraints_of([_constraint(name, table) for name, table in constraints.items()]),
-            direction=said.get("direction", "minimize"),
-            risk=_risk(said.get("risk")),
-            noise=said.get("noise"),
-            strategy=said.get("strategy"),
-            posterior=said.get("posterior"),
+            options=checked(options),
             lease=said.get("lease"),
             start=tuple(space.check(params) for params in said.get("start", ())),
             labels=Labels(cost.get("label", "cost"), units),
             run=_run_rules(said.get("run", {})),
         )
-        definition.optimizer()  # checks the rest: direction, noise, strategy, posterior
+        assert definition.study  # it checks how the options go together
         return definition
 
-    def optimizer(self) -> Any:
-        """An Optimizer of this study without trials."""
-        from crashbo.optimizer.optimizer import Optimizer
-
-        return Optimizer(
-            self.space,
-            self.constraints,
-            strategy=self.strategy or "eicc",
-            risk=self.risk,
-            noise=self.noise,
-            direction=self.direction,
-            posterior=self.posterior or "marginal",
-        )
+    @cached_property
+    def study(self) -> Study:
+        """The study that is defined, with the defaults of what was not said."""
+        return Study.of(self.space, **self.options)
 
     def extras(self) -> str:
         """What Optuna's storage has no other place for, as text."""
         return json.dumps({"labels": asdict(self.labels), "run": asdict(self.run)})
-
-    @property
-    def measured(self) -> list[Constraint]:
-        """The constraints that are measured."""
-        return [c for c in self.constraints if isinstance(c, Constraint)]
 
 
 def extras_in(text: str | None) -> tuple[Labels, RunRules]:
@@ -234,20 +209,6 @@ def _constraint(name: str, table: Mapping[str, Any]) -> AnyConstraint:
         side=table.get("side", "above"),
         noise=table.get("noise"),
         censored=bool(table.get("censored", False)),
-    )
-
-
-def _risk(said: Any) -> Risk | None:
-    if said is None or isinstance(said, str):
-        return None if said is None else risk_of(said)
-    if isinstance(said, Mapping):
-        if set(said) == {"min_safe"}:
-            return MinSafe(said["min_safe"])
-        if "crashes" in said and set(said) <= {"crashes", "trials"}:
-            return Budget(said["crashes"], said.get("trials"))
-    raise ValueError(
-        f"risk must be 'paper', {{min_safe = 0.9}} or {{crashes = 5, trials = 50}}; got {said!r}. "
-        "Leave it out for our default."
     )
 
 

@@ -1,4 +1,4 @@
-"""A command a trial: parameters in, a result out. However the command ends, the trial becomes what the study says.
+"""A command per trial: parameters in, a result out. However the command ends, the trial becomes what the study says.
 
 May import every other layer.
 
@@ -17,9 +17,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from crashbo.app.bench.bench import Bench, Told
+from crashbo.app.bench.bench import Bench
 from crashbo.app.bench.definition import RunRules, Verdict
 from crashbo.optimizer.records import Trial
+from crashbo.optimizer.told import Said, Told
 
 Style = Literal["json", "flags"]
 _LEASE, _RENEWED = 90.0, 30.0  # seconds: a runner that dies leaves its trial void after the first
@@ -84,7 +85,7 @@ def verdict(ended: Ended, rules: RunRules) -> Told:
     """What a command's end says of its trial."""
     words = _last_line(ended.err)
     if ended.code is None:
-        return Told(void=_brief(f"command could not be started: {words}"))
+        return Told.of(void=_brief(f"command could not be started: {words}"))
     if ended.timed_out:
         return _judge(rules.on_timeout, f"no result within {rules.timeout:g} s")
     if ended.code < 0:
@@ -105,18 +106,20 @@ def parse_result(out: str) -> Told:
         except (json.JSONDecodeError, RecursionError, ValueError):
             continue
         if isinstance(said, int | float) and not isinstance(said, bool):
-            return Told(cost=float(said))
+            return Told.of(cost=float(said))
         if isinstance(said, dict) and said.keys() & {"cost", "crash", "void"}:
-            unknown = sorted(said.keys() - set(Told.__annotations__))
-            if unknown:
-                raise ValueError(f"result not understood: it has {unknown[0]!r}")
-            return Told(**said)
+            unknown = sorted(said.keys() - set(Said.__annotations__))
+            try:
+                return Told.of(**said)
+            except (ValueError, TypeError) as error:
+                why = f"it has {unknown[0]!r}" if unknown else error
+                raise ValueError(f"result not understood: {why}") from None
     shown = _last_line(out)
     raise ValueError(f"no result on its output, which ends with {shown!r}" if shown else "no result: no output")
 
 
 def _judge(what: Verdict, reason: str) -> Told:
-    return Told(crash=_brief(reason)) if what == "crash" else Told(void=_brief(reason))
+    return Told.of(crash=_brief(reason)) if what == "crash" else Told.of(void=_brief(reason))
 
 
 @contextmanager

@@ -12,17 +12,13 @@ EXTRAS = "crashbo:bench"
 
 def create(where: str, definition: Definition) -> Ledger:
     """A new study in a store. Its start points are queued."""
-    ledger = Ledger(studies.create_study(where, definition.name, definition.direction))
+    ledger = Ledger(studies.create_study(where, definition.name, definition.study.direction))
     ledger.set_attr(EXTRAS, definition.extras())
     declare(
         ledger.study,
         space=definition.space,
-        constraints=definition.constraints,
-        risk=definition.risk,
-        noise=definition.noise,
-        strategy=definition.strategy,
-        posterior=definition.posterior,
         lease=definition.lease,
+        **{name: value for name, value in definition.options.items() if name != "direction"},  # the storage has that
     )
     for params in definition.start:
         ledger.queue(params)

@@ -10,9 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from crashbo.app.bench.bench import Bench, Told
+from crashbo.app.bench.bench import Bench
 from crashbo.app.bench.definition import Definition
 from crashbo.optimizer.records import Trial
+from crashbo.optimizer.told import Told, judge
 from crashbo.search.space import Choice, Int
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")  # a cell of text that begins so would be run by a spreadsheet
@@ -22,7 +23,7 @@ _TALE = ("cost", "state", "reason", "blame", "censored", "p_safe", "p_model", "o
 def columns(definition: Definition, trials: Sequence[Trial]) -> list[tuple[str, str]]:
     """What a table shows of each trial: kind and name of every column."""
     params = [("params", name) for name in definition.space.parameters]
-    names = dict.fromkeys([c.name for c in definition.measured] + sorted({m for t in trials for m in t.measured}))
+    names = dict.fromkeys([c.name for c in definition.study.measured] + sorted({m for t in trials for m in t.measured}))
     return [
         ("", "number"),
         *params,
@@ -67,7 +68,7 @@ def from_csv(definition: Definition, text: str) -> list[Row]:
     """
     reader = csv.DictReader(io.StringIO(text.removeprefix("\ufeff")))
     header = [_read(name) for name in reader.fieldnames or ()]
-    known = {*definition.space.parameters, *(c.name for c in definition.constraints), "number", *_TALE}
+    known = {*definition.space.parameters, *definition.study.names, "number", *_TALE}
     missing = [name for name in definition.space.parameters if name not in header]
     unknown = [name for name in header if name not in known]
     if missing or unknown or len(set(header)) < len(header):
@@ -81,21 +82,10 @@ def from_csv(definition: Definition, text: str) -> list[Row]:
 
 def load(bench: Bench, text: str) -> tuple[int, int]:
     """Add the trials of a CSV to a study: how many were added, and how many were there from this very file."""
-    definition = bench.definition
-    rows = from_csv(definition, text)
-    judge = definition.optimizer()
-    for row in rows:
-        try:
-            judge.tell(judge.ask().number, **vars(row.told))
-        except ValueError as error:
-            raise ValueError(f"line {row.line} of the CSV: {error}") from None
+    rows = from_csv(bench.definition, text)
     digest = hashlib.sha256(text.encode()).hexdigest()[:32]
-    before = {e.request for e in bench.entries()}
-    requests = [f"csv-{digest}-{row.line}" for row in rows]
-    for row, request in zip(rows, requests, strict=True):
-        bench.add(row.params, row.told, request=request)
-    repeated = sum(request in before for request in requests)
-    return len(rows) - repeated, repeated
+    added = bench.add_all([(row.params, row.told, f"csv-{digest}-{row.line}") for row in rows])
+    return added, len(rows) - added
 
 
 def _row(definition: Definition, line: int, row: dict[str, Any]) -> Row:
@@ -103,8 +93,8 @@ def _row(definition: Definition, line: int, row: dict[str, Any]) -> Row:
         if None in row:
             raise ValueError("it has more cells than the first line names")
         params = {name: _value(definition, name, row[name]) for name in definition.space.parameters}
-        measured = {c.name: _number(row[c.name], c.name) for c in definition.measured if row.get(c.name)}
-        return Row(line, params, _told(row, measured))
+        measured = {c.name: _number(row[c.name], c.name) for c in definition.study.measured if row.get(c.name)}
+        return Row(line, params, judge(_told(row, measured), definition.study.constraints))
     except ValueError as error:
         raise ValueError(f"line {line} of the CSV must be a trial: {error}. Mend it.") from None
 
@@ -114,12 +104,12 @@ def _told(row: dict[str, Any], measured: dict[str, float]) -> Told:
     if not state and row.get("cost"):
         state = "success"
     if state == "success":
-        return Told(cost=_number(row.get("cost"), "cost"), measured=measured, censored=_names(row, "censored"))
+        return Told.of(cost=_number(row.get("cost"), "cost"), measured=measured, censored=_names(row, "censored"))
     if state == "crash":
         blame, censored = _names(row, "blame"), _names(row, "censored")
-        return Told(crash=reason or True, measured=measured, blame=blame, censored=censored)
+        return Told.of(crash=reason or True, measured=measured, blame=blame, censored=censored)
     if state == "void":
-        return Told(void=reason or True)
+        return Told.of(void=reason or True)
     raise ValueError(f"state must be success, crash or void where there is no cost; got {state!r}")
 
 

@@ -60,13 +60,13 @@ def _seed(word: str) -> int:
 
 
 def _demo(options: argparse.Namespace) -> Answer | str:
-    from crashbo.app import demo, keepsakes  # only here: MuJoCo and matplotlib are extras, and slow to import
+    from crashbo.app import demo, demo_files  # only here: MuJoCo and matplotlib are extras, and slow to import
 
     folder = _folder(options.output)
     try:
         story = demo.play(options.trials, options.seed, _say)
         _say("Saving films and figures ...")
-        return f"Report    {keepsakes.save(story, folder)}"
+        return f"Report    {demo_files.save(story, folder)}"
     except demo.Stopped as stopped:
         return Answer(f"\n{stopped}", None, 130)
     except KeyboardInterrupt:

@@ -81,10 +81,10 @@ def _new(options: argparse.Namespace) -> Answer:
 
 
 def _described(definition: "Definition") -> str:
-    names = [c.name for c in definition.constraints]
+    names = [c.name for c in definition.study.constraints]
     count = len(definition.space.parameters)
     parameters = f"{count} parameter{'s' * (count != 1)}"
-    return f"{parameters}, {definition.direction} {definition.labels.cost}, crashes by {', '.join(names)}"
+    return f"{parameters}, {definition.study.direction} {definition.labels.cost}, crashes by {', '.join(names)}"
 
 
 def _said(options: argparse.Namespace) -> dict[str, Any]:
@@ -165,15 +165,15 @@ def _float(text: str, flag: str) -> float:
 
 
 def _best(options: argparse.Namespace) -> Answer:
-    from crashbo.app.bench.looking import Look
+    from crashbo.app.bench.overview import Overview
 
     bench = bench_of(options)
     definition, best = bench.definition, bench.best()
     if best is None:
         return Answer("No success yet.", {"best": None, "recommended": None})
     with patience("fitting the models"):
-        look = Look(bench.insight())
-        recommended = look.recommended()
+        seen = Overview(bench.insight())
+        recommended = seen.recommended()
     unit = definition.labels.units.get("cost", "")
     lines = [f"Best so far: trial {best.number}, {definition.labels.cost} {number(best.cost, unit)}"]
     lines += [params_text(definition, best.params)]
@@ -188,12 +188,12 @@ def _best(options: argparse.Namespace) -> Answer:
 
 
 def _thresholds(options: argparse.Namespace) -> Answer:
-    from crashbo.app.bench.looking import Look
+    from crashbo.app.bench.overview import Overview
 
     bench = bench_of(options)
     definition = bench.definition
     with patience("fitting the models"):
-        levels = Look(bench.insight()).levels()
+        levels = Overview(bench.insight()).levels()
     lines = []
     for name, level in levels.items():
         unit = definition.labels.units.get(name, "")

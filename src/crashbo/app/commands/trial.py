@@ -8,8 +8,8 @@ from crashbo.app.commands.common import Answer, Refusal, bench_of, number, param
 
 if TYPE_CHECKING:
     from crashbo.app.bench import Definition
-    from crashbo.app.bench.bench import Told
     from crashbo.optimizer.records import Trial
+    from crashbo.optimizer.told import Told
 
 
 def add_to(commands: Any) -> None:
@@ -54,7 +54,7 @@ def _ask(options: argparse.Namespace) -> Answer:
     words = {"design": " (to fill the space)", "start": " (as you wished)", "told": ""}.get(trial.origin, "")
     if not trial.admissible:
         words = " (nothing is as safe as you ask: this is the safest)"
-    measured = "".join(f" --measured {c.name}=..." for c in definition.measured)
+    measured = "".join(f" --measured {c.name}=..." for c in definition.study.measured)
     hint = f"Then: crashbo tell {trial.number} --cost ...{measured}, or --crash, or --void"
     text = f"Trial {trial.number}{safe}{words}\n{params_text(definition, trial.params)}\n{hint}"
     return Answer(text, asdict(trial))
@@ -85,7 +85,7 @@ def trial_text(definition: "Definition", trial: "Trial") -> str:
     if trial.cost is not None:
         words.append(f"{definition.labels.cost} {number(trial.cost, units.get('cost', ''))}")
     beyond = {
-        c.name: " at least" if c.sign > 0 else " at most" for c in definition.measured if c.name in trial.censored
+        c.name: " at least" if c.sign > 0 else " at most" for c in definition.study.measured if c.name in trial.censored
     }
     for name, value in trial.measured.items():
         words.append(f"{name}{beyond.get(name, '')} {number(value, units.get(name, ''))}")
@@ -97,7 +97,7 @@ def trial_text(definition: "Definition", trial: "Trial") -> str:
 
 
 def _told(options: argparse.Namespace) -> "Told":
-    from crashbo.app.bench.bench import Told
+    from crashbo.optimizer.told import Told
 
     measured = {}
     for text in options.measured:
@@ -108,7 +108,7 @@ def _told(options: argparse.Namespace) -> "Told":
             equals = ""
         if not (name and equals):
             raise Refusal(f"--measured must be NAME=NUMBER; got {text!r}. Mend it.")
-    return Told(
+    return Told.of(
         cost=options.cost,
         measured=measured or None,
         crash=options.crash,

@@ -136,7 +136,7 @@ def _add_trials(app: FastAPI, live: Live) -> None:
 
     @app.post("/api/ask", summary="The next trial; repeated with the same request id, the same trial")
     async def ask(body: AskBody) -> Response:
-        return written(await asyncio.wrap_future(live.desk.ask(Asked(body.request, body.lease))))
+        return written(await asyncio.wrap_future(live.asks.ask(Asked(body.request, body.lease))))
 
     @app.post("/api/trials", summary="A trial that was not asked for")
     def add(body: AddBody) -> Response:
@@ -228,10 +228,10 @@ def insight_of(live: Live) -> dict[str, Any] | None:
     """What the models make of the trials; None before one was told."""
     if live.picture is None:
         return None
-    picture = {name: value for name, value in asdict(live.picture).items() if name != "told"}
+    picture = {name: value for name, value in asdict(live.picture).items() if name != "digest"}
     return {
         **picture,
-        "told": len(live.picture.told),
+        "told": len(live.picture.digest),
         "expected": {number: asdict(e) for number, e in live.expected.items()},
         "history": {name: [asdict(level) for level in levels] for name, levels in live.history.items()},
     }
@@ -239,12 +239,12 @@ def insight_of(live: Live) -> dict[str, Any] | None:
 
 def study_out(definition: Definition) -> dict[str, Any]:
     """What defines the study, for a page."""
-    units = definition.labels.units
+    units, risk = definition.labels.units, definition.options.get("risk")
     return {
         "name": definition.name,
-        "direction": definition.direction,
+        "direction": definition.study.direction,
         "cost": {"label": definition.labels.cost, "unit": units.get("cost", "")},
-        "risk": None if definition.risk is None else {"kind": type(definition.risk).__name__, **vars(definition.risk)},
+        "risk": None if risk is None else {"kind": type(risk).__name__, **vars(risk)},
         "parameters": [
             {
                 "name": name,
@@ -266,7 +266,7 @@ def study_out(definition: Definition) -> dict[str, Any]:
                 "unit": units.get(c.name, ""),
                 "threshold": c.threshold,
             }
-            for c in definition.constraints
+            for c in definition.study.constraints
         ],
     }
 

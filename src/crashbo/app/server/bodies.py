@@ -4,8 +4,8 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from crashbo.app.bench.bench import Told
 from crashbo.app.bench.definition import LARGEST
+from crashbo.optimizer.told import Told
 
 Number = Annotated[float, Field(strict=True, allow_inf_nan=False, ge=-LARGEST, le=LARGEST)]
 Seconds = Annotated[float, Field(strict=True, allow_inf_nan=False, gt=0, le=1e9)]
@@ -46,7 +46,14 @@ class TellBody(Body):
 
     def told(self) -> Told:
         """What it says."""
-        return Told(self.cost, self.measured, self.crash, self.blame, self.void, self.censored)
+        return Told.of(
+            cost=self.cost,
+            measured=self.measured,
+            crash=self.crash,
+            blame=self.blame,
+            censored=self.censored,
+            void=self.void,
+        )
 
 
 class AddBody(TellBody):

@@ -10,10 +10,10 @@ import uuid
 from typing import Any
 
 from crashbo.app.bench.bench import Bench
-from crashbo.app.bench.looking import Expectation, Level, Slice, history_points
-from crashbo.app.bench.mind import Chooser, Picture, Place, Told, Viewer, told_of
+from crashbo.app.bench.overview import Expectation, Level, Slice, history_points
 from crashbo.app.bench.store import load
-from crashbo.app.server.desk import Desk
+from crashbo.app.bench.workers import Chooser, Digest, Picture, Place, Viewer, digest_of
+from crashbo.app.server.ask_queue import AskQueue
 from crashbo.integrations.optuna.ledger import Entry
 
 _LOOK_AGAIN = 1.0  # seconds between looks at the store, which others may write to
@@ -28,15 +28,15 @@ class Live:
         ledger = load(store, name)
         place = Place(store, ledger.name)
         self._chooser, self._viewer = Chooser(place), Viewer(place)
-        self.bench = Bench(ledger, self._chooser.think)
-        self.desk = Desk(self.bench)
+        self.bench = Bench(ledger, self._chooser.propose)
+        self.asks = AskQueue(self.bench)
         self.boot = uuid.uuid4().hex
         self.revision = 0
         self.thinking = False
         self.picture: Picture | None = None
         self.expected: dict[int, Expectation] = {}  # by number of the open trials
         self.history: dict[str, list[Level]] = {}
-        self._levels: dict[Told, dict[str, Level]] = {}  # by the trials they were learnt from
+        self._levels: dict[Digest, dict[str, Level]] = {}  # by the trials they were learnt from
         self._seen: list[Entry] | None = None  # what the store said last
         self._listeners: set[tuple[asyncio.AbstractEventLoop, asyncio.Queue[dict[str, Any]]]] = set()
         self._poke, self._stopped = threading.Event(), threading.Event()
@@ -44,7 +44,7 @@ class Live:
 
     def start(self) -> None:
         """Begin to watch."""
-        self.desk.start()
+        self.asks.start()
         self._thread.start()
 
     def stop(self) -> None:
@@ -53,7 +53,7 @@ class Live:
         self._poke.set()
         self._viewer.worker.close()
         self._chooser.worker.close()
-        self.desk.stop()
+        self.asks.stop()
         self._thread.join(timeout=5.0)
 
     def poke(self) -> None:
@@ -98,12 +98,12 @@ class Live:
         if entries != self._seen:
             self._seen = entries
             self._publish()
-        told = told_of([e.trial for e in entries])
-        if told != (self.picture.told if self.picture else ()):
+        digest = digest_of([e.trial for e in entries])
+        if digest != (self.picture.digest if self.picture else ()):
             self._look()
         self._expect(entries)
-        if not self.desk.busy:  # those who wait come first
-            self._chooser.think_ahead()
+        if not self.asks.busy:  # those who wait come first
+            self._chooser.propose_ahead()
         self._remember()
 
     def _look(self) -> None:
@@ -111,7 +111,7 @@ class Live:
         self._set_thinking(True)
         self.picture, self.expected = self._viewer.picture(), {}
         if self.picture is not None:
-            self._levels[self.picture.told] = self.picture.levels
+            self._levels[self.picture.digest] = self.picture.levels
         self._draw_history()
         self._expect(self.bench.entries())
         self.thinking = False
@@ -130,19 +130,19 @@ class Live:
         """One more point of the thresholds' past; the newest first."""
         if self.picture is None or self._poke.is_set():
             return
-        told = self.picture.told
-        for count in reversed(history_points(len(told))):
-            if told[:count] not in self._levels:
-                self._levels[told[:count]] = self._viewer.levels_before(count)
+        digest = self.picture.digest
+        for count in reversed(history_points(len(digest))):
+            if digest[:count] not in self._levels:
+                self._levels[digest[:count]] = self._viewer.levels_before(count)
                 self._draw_history()
                 self._publish()
                 self._poke.set()  # there may be more
                 return
 
     def _draw_history(self) -> None:
-        told = self.picture.told if self.picture else ()
-        known = {n: self._levels[told[:n]] for n in range(1, len(told) + 1) if told[:n] in self._levels}
-        self._levels = {told[:n]: levels for n, levels in known.items()}  # others were corrected away
+        digest = self.picture.digest if self.picture else ()
+        known = {n: self._levels[digest[:n]] for n in range(1, len(digest) + 1) if digest[:n] in self._levels}
+        self._levels = {digest[:n]: levels for n, levels in known.items()}  # others were corrected away
         names = self.picture.levels if self.picture else ()
         self.history = {name: [levels[name] for levels in known.values() if name in levels] for name in names}
 

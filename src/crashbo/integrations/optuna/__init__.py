@@ -33,7 +33,8 @@ from crashbo.integrations.optuna.insight import Insight, insight
 from crashbo.integrations.optuna.sampler import CrashSampler
 from crashbo.integrations.optuna.settings import Settings, declare, declared
 from crashbo.integrations.optuna.spaces import distributions_of
-from crashbo.integrations.optuna.stored import ask, measure, records, renew, tell, void_expired
+from crashbo.integrations.optuna.stored import records
+from crashbo.integrations.optuna.telling import ask, measure, renew, tell, void_expired
 
 __all__ = [
     "CrashSampler",

@@ -15,8 +15,9 @@ from optuna import Study
 from optuna.trial import FrozenTrial
 
 from crashbo.integrations.optuna.insight import Insight, insight
-from crashbo.integrations.optuna.settings import Names, Noise, OnFail
+from crashbo.integrations.optuna.settings import OnFail
 from crashbo.optimizer.records import Constraint, Trial
+from crashbo.optimizer.study import Constraints, Noise
 from crashbo.search.space import Choice, Int
 
 Array = NDArray[np.float64]
@@ -29,7 +30,7 @@ _NOTE = "<!-- crashbo -->"
 
 
 @dataclass(frozen=True)
-class Level:
+class Readings:
     """One constraint's measurements, and the threshold learnt from them."""
 
     name: str
@@ -52,7 +53,7 @@ class SafeMap:
 
 
 @dataclass(frozen=True)
-class Blames:
+class BlameBars:
     """What each crash is blamed on."""
 
     numbers: list[int]
@@ -61,7 +62,7 @@ class Blames:
 
 
 @dataclass(frozen=True)
-class Calibration:
+class CrashCount:
     """How many trials crashed so far, and how many P(safe) had announced."""
 
     numbers: list[int]
@@ -69,7 +70,7 @@ class Calibration:
     predicted: list[float]
 
 
-def levels(seen: Insight) -> list[Level]:
+def levels(seen: Insight) -> list[Readings]:
     """One a measured constraint."""
     found = []
     for c in seen.constraints:
@@ -77,13 +78,13 @@ def levels(seen: Insight) -> list[Level]:
             continue
         threshold = seen.thresholds[c.name]
         measured = tuple(t for t in seen.trials if c.name in t.measured)
-        found.append(Level(c.name, c.side, measured, threshold.value, threshold.interval))
+        found.append(Readings(c.name, c.side, measured, threshold.value, threshold.interval))
     return found
 
 
 def safe_map(seen: Insight) -> SafeMap | None:
     """P(safe) over those two parameters along which it varies most, through the best trial; None before any trial."""
-    told = [t for t in seen.trials if t.state in ("success", "crash")]
+    told = [t for t in seen.trials if t.counts]
     if not told:
         return None
     centre = (seen.best or told[-1]).params
@@ -93,26 +94,26 @@ def safe_map(seen: Insight) -> SafeMap | None:
     first, second = grids[names[0]], grids[names[-1]] if len(names) == 2 else [None]
     points = [{**centre, **({names[1]: w} if len(names) == 2 else {}), names[0]: v} for w in second for v in first]
     p_safe = np.asarray(seen.p_safe(points)).reshape(len(second), len(first))
-    log = tuple(bool(getattr(seen.scene.axes.space.parameters[name], "log", False)) for name in names)
+    log = tuple(bool(getattr(seen.snapshot.axes.space.parameters[name], "log", False)) for name in names)
     title = "P(safe)" if len(names) == len(seen.params) else "P(safe), the other parameters as in the best trial"
     return SafeMap(title, names, tuple(grids[name] for name in names), log, p_safe, tuple(told))
 
 
-def blames(seen: Insight) -> Blames:
+def blames(seen: Insight) -> BlameBars:
     """One row a crash."""
     crashes = [t for t in seen.trials if t.state == "crash"]
-    found = seen.optimizer.blames()
+    found = seen.view.blames()
     rows = [found[t.number] for t in crashes]
     shares = {c.name: [row[c.name] for row in rows] for c in seen.constraints}
-    return Blames([t.number for t in crashes], [t.reason for t in crashes], shares)
+    return BlameBars([t.number for t in crashes], [t.reason for t in crashes], shares)
 
 
-def calibration(seen: Insight) -> Calibration:
+def calibration(seen: Insight) -> CrashCount:
     """Over the trials that the search proposed."""
-    told = [t for t in seen.trials if t.state in ("success", "crash") and t.p_safe is not None]
+    told = [t for t in seen.trials if t.counts and t.p_safe is not None]
     crashed = np.cumsum([t.state == "crash" for t in told])
     predicted = np.cumsum([1.0 - (t.p_safe or 0.0) for t in told])
-    return Calibration([t.number for t in told], crashed.astype(float).tolist(), predicted.tolist())
+    return CrashCount([t.number for t in told], crashed.astype(float).tolist(), predicted.tolist())
 
 
 def figures(seen: Insight) -> dict[str, go.Figure]:
@@ -132,7 +133,7 @@ def figures(seen: Insight) -> dict[str, go.Figure]:
 def publish(
     study: Study,
     *,
-    constraints: Names | None = None,
+    constraints: Constraints | None = None,
     noise: Noise | None = None,
     on_fail: OnFail | None = None,
     lease: float | None = None,
@@ -184,7 +185,7 @@ def note(seen: Insight) -> str:
     return "\n\n".join(lines[:3]) + "\n\n" + "\n".join(lines[3:])
 
 
-def draw_level(level: Level) -> go.Figure:
+def draw_level(level: Readings) -> go.Figure:
     """Measurements by trial, and the learnt threshold with its interval."""
     figure = _figure(f"{level.name}: learnt crash threshold", "trial", level.name)
     if level.interval is not None:
@@ -229,7 +230,7 @@ def draw_safe_map(safe: SafeMap) -> go.Figure:
     return figure
 
 
-def draw_blames(seen: Blames) -> go.Figure:
+def draw_blames(seen: BlameBars) -> go.Figure:
     """For every crash, the probability that each constraint was violated."""
     figure = _figure("Blame: P(constraint violated | crash)", "trial that crashed", "probability")
     for i, (name, shares) in enumerate(seen.shares.items()):
@@ -239,7 +240,7 @@ def draw_blames(seen: Blames) -> go.Figure:
     return figure
 
 
-def draw_calibration(known: Calibration) -> go.Figure:
+def draw_calibration(known: CrashCount) -> go.Figure:
     """Crashes so far beside those that P(safe) announced."""
     figure = _figure("Crashes: announced by P(safe), and made", "trial", "crashes so far")
     figure.add_scatter(x=known.numbers, y=known.predicted, name="announced", line={"color": _MODEL})
@@ -255,7 +256,7 @@ def _figure(title: str, x: str, y: str) -> go.Figure:
 
 def _grid(seen: Insight, name: str) -> list[Any]:
     """Values of a parameter, all of them where they are few."""
-    p, axis = seen.scene.axes.space.parameters[name], seen.scene.axes.axis(name)
+    p, axis = seen.snapshot.axes.space.parameters[name], seen.snapshot.axes.axis(name)
     if isinstance(p, Choice):
         inward: Sequence[Any] = p.options
     elif isinstance(p, Int) and p.high - p.low < _GRID:

@@ -12,13 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 from optuna import Study
 
-from crashbo.integrations.optuna.rebuild import Scene
 from crashbo.integrations.optuna.sampler import CrashSampler
-from crashbo.integrations.optuna.settings import Names, Noise, OnFail, Settings
+from crashbo.integrations.optuna.settings import OnFail, Settings
+from crashbo.integrations.optuna.snapshot import Snapshot
 from crashbo.integrations.optuna.spaces import Axes, common, company
 from crashbo.integrations.optuna.stored import Reading
-from crashbo.optimizer.optimizer import Optimizer, Recommendation, Threshold
 from crashbo.optimizer.records import AnyConstraint, Trial
+from crashbo.optimizer.study import Constraints, Noise
+from crashbo.optimizer.view import Recommendation, Threshold, View
 
 Array = NDArray[np.float64]
 
@@ -27,44 +28,43 @@ Array = NDArray[np.float64]
 class Insight:
     """A study as crashbo's models see it, at one moment. Params are those of Optuna."""
 
-    scene: Scene
+    snapshot: Snapshot
     fixed: Mapping[str, Any]  # parameters that have a single value
 
     @cached_property
-    def optimizer(self) -> Optimizer:
-        """The Optimizer behind it; its params are those of `scene.axes`."""
-        return self.scene.optimizer()
+    def view(self) -> View:
+        """The models' view, in the params of `snapshot.axes`; they are fitted when it is first looked at."""
+        return self.snapshot.view()
 
     @property
     def constraints(self) -> tuple[AnyConstraint, ...]:
         """The reasons for a crash, given or found."""
-        return self.scene.constraints
+        return self.snapshot.study.constraints
 
     @property
     def params(self) -> list[str]:
         """The parameters that the models see."""
-        return self.scene.axes.names
+        return self.snapshot.axes.names
 
     @cached_property
     def trials(self) -> list[Trial]:
         """The trials that the models see, in order."""
-        return [self._outward(t) for t in self.scene.trials]
+        return [replace(t, params=self.outward(t.params)) for t in self.snapshot.trials]
 
     @property
     def best(self) -> Trial | None:
         """The success with the best observed cost."""
-        best = self.optimizer.best
-        return None if best is None else self._outward(best)
+        return self.snapshot.study.best(self.trials)
 
     @property
     def thresholds(self) -> dict[str, Threshold]:
         """The crash threshold of every measured constraint: `.value`, `.interval` (90 %), `.learned`."""
-        return self.optimizer.thresholds
+        return self.view.thresholds
 
     def recommend(self, delta: float = 0.1) -> Recommendation | None:
         """The point of least expected cost with P(safe) >= 1 - delta; None before a success."""
-        found = self.optimizer.recommend(delta)
-        return None if found is None else replace(found, params={**self.fixed, **self.scene.axes.outward(found.params)})
+        found = self.view.recommend(delta)
+        return None if found is None else replace(found, params=self.outward(found.params))
 
     def p_safe(self, params: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> Any:
         """Probability that a trial at params succeeds; a list gives an array."""
@@ -74,20 +74,21 @@ class Insight:
             missing = [name for name in self.params if name not in p]
             if missing:
                 raise ValueError(f"params must name each of {self.params}; got {dict(p)!r}. Add {missing}.")
-        return self.optimizer.p_safe([self.scene.axes.inward(p) for p in params])
+        return self.view.p_safe([self.snapshot.axes.inward(p) for p in params])
 
     def blame(self, number: int) -> dict[str, float]:
         """Probability that each constraint was violated in a trial that crashed; they need not sum to one."""
-        return self.optimizer.blame(number)
+        return self.view.blame(number)
 
-    def _outward(self, trial: Trial) -> Trial:
-        return replace(trial, params={**self.fixed, **self.scene.axes.outward(trial.params)})
+    def outward(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        """Optuna's params for those of the models."""
+        return {**self.fixed, **self.snapshot.axes.outward(params)}
 
 
 def insight(
     study: Study,
     *,
-    constraints: Names | None = None,
+    constraints: Constraints | None = None,
     noise: Noise | None = None,
     on_fail: OnFail | None = None,
     lease: float | None = None,
@@ -107,7 +108,7 @@ def insight(
     if not len(axes):
         raise ValueError("study must have a trial with a parameter to look at; it has none. Run one first.")
     single = {name: _only(d) for name, d in space.items() if d.single()}
-    return Insight(Scene.of(reading, axes, settings, study.direction), single)
+    return Insight(Snapshot.of(reading, axes, settings, study.direction), single)
 
 
 def _only(distribution: Any) -> Any:

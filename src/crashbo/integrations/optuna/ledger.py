@@ -15,19 +15,18 @@ from optuna.storages import BaseStorage
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
-from crashbo.integrations.optuna import closing, stored
+from crashbo.integrations.optuna import keys, stored, writing
 from crashbo.integrations.optuna.atomic import atomic
-from crashbo.integrations.optuna.closing import End
-from crashbo.integrations.optuna.rebuild import Proposal
+from crashbo.integrations.optuna.proposer import Batch, Planned
 from crashbo.integrations.optuna.settings import Settings, declared_in
+from crashbo.integrations.optuna.snapshot import Suggestion
 from crashbo.integrations.optuna.spaces import Axes, common
 from crashbo.integrations.optuna.stored import Reading
-from crashbo.integrations.optuna.thinking import Batch, Thought
-from crashbo.optimizer.optimizer import Direction
+from crashbo.integrations.optuna.writing import End
 from crashbo.optimizer.records import Trial
+from crashbo.optimizer.study import Direction
+from crashbo.optimizer.told import Told
 from crashbo.search.space import Choice, Float, Int, Parameter, Space
-
-REQUEST, TOLD = "crashbo:request", "crashbo:told"  # ids of the requests that asked for a trial and that told it
 
 
 class Closed(Exception):
@@ -107,79 +106,63 @@ class Ledger:
         self.study.enqueue_trial(dict(params))
 
     def hand_out(
-        self, batch: Batch, thought: Thought, request: str | None, lease: float | None, ours: Iterable[int] = ()
+        self, batch: Batch, planned: Planned, request: str | None, lease: float | None, ours: Iterable[int] = ()
     ) -> int | None:
-        """Write a trial as it was thought out; gives its number. A lease of None is the study's own.
+        """Write a trial as it was planned; gives its number. A lease of None is the study's own.
 
-        None where others have taken the place, or the queued trial, since the batch was thought out; `ours` are
+        None where others have taken the place, or the queued trial, since the batch was planned; `ours` are
         trials of this very batch. Databases let one create a trial at a time: whoever comes second sees the first.
         """
-        notes = {stored.LEASE: self._until(lease, batch), REQUEST: request, stored.PROPOSAL: asdict(thought.proposal)}
+        suggestion = asdict(planned.suggestion)
+        notes = {keys.LEASE: self._until(lease, batch), keys.REQUEST: request, keys.PROPOSAL: suggestion}
         try:
             with atomic(self.study) as (storage, undoes):
-                if thought.queued is not None:
-                    return self._pop(storage, thought, batch, notes)
-                trial_id = storage.create_new_trial(self.study._study_id, _running(thought.proposal, batch, notes))
+                if planned.queued is not None:
+                    return self._pop(storage, planned, batch, notes)
+                trial_id = storage.create_new_trial(self.study._study_id, _running(planned.suggestion, batch, notes))
                 number = int(storage.get_trial(trial_id).number)
-                if self._rivals(storage, thought, batch, {number, *ours}):
+                if self._rivals(storage, planned, batch, {number, *ours}):
                     raise _Taken(None if undoes else trial_id)
                 return number
         except _Taken as taken:
             if taken.trial_id is not None:
-                storage.set_trial_user_attr(taken.trial_id, stored.STATE, "void")
-                storage.set_trial_user_attr(taken.trial_id, stored.REASON, "another trial had this setting just before")
-                storage.set_trial_state_values(taken.trial_id, TrialState.FAIL)
+                void = Told("void", reason="another trial had this setting just before")
+                writing.write(self.study, [End(taken.trial_id, void)])
             return None
 
-    def close(self, entry: Entry, judged: Trial, request: str | None = None) -> None:
-        """Write what came of a trial."""
-        if not self.close_all([(entry, judged, request)])[0]:
-            raise Closed
-
-    def close_all(self, told: Sequence[tuple[Entry, Trial, str | None]]) -> list[bool]:
+    def close_all(self, words: Sequence[tuple[Entry, Told, str | None]]) -> list[bool]:
         """Write what came of several trials in one commit; gives which of them were still open."""
-        ends = [
-            End(
-                entry.id,
-                judged.cost if judged.state == "success" else None,
-                _notes(judged),
-                {} if request is None else {TOLD: request},
-            )
-            for entry, judged, request in told
-        ]
-        return closing.write(self.study, ends)
+        return writing.write(self.study, [End(e.id, told, _told_by(request)) for e, told, request in words])
 
-    def add(self, judged: Trial, request: str | None) -> Trial:
-        """A trial that was not asked for, written as a whole."""
-        page = self.read()
-        success = judged.state == "success"
-        self.study.add_trial(
-            optuna.trial.create_trial(
-                state=TrialState.COMPLETE if success else TrialState.FAIL,
-                value=judged.cost,
-                params=dict(judged.params),
-                distributions={name: _widened(d, judged.params[name]) for name, d in page.distributions.items()},
-                user_attrs=_notes(judged),
-                system_attrs={REQUEST: request},
-            )
-        )
-        added = [e.trial for e in self.read().entries()[len(page.reading.trials) :] if e.trial.params == judged.params]
-        return added[-1]
+    def add_all(self, words: Sequence[tuple[Mapping[str, Any], Told, str | None]]) -> None:
+        """Write trials that were not asked for, each as a whole, in one commit."""
+        distributions = self.read().distributions
+        with atomic(self.study) as (storage, _):
+            for params, told, request in words:
+                trial = optuna.trial.create_trial(
+                    state=End(-1, told).state,
+                    value=told.cost,
+                    params=dict(params),
+                    distributions={name: _widened(d, params[name]) for name, d in distributions.items()},
+                    user_attrs=writing.attrs_of(told),
+                    system_attrs={keys.REQUEST: request},
+                )
+                storage.create_new_trial(self.study._study_id, template_trial=trial)
 
     def _until(self, lease: float | None, batch: Batch) -> float | None:
-        seconds = lease or batch.scene.settings.lease
+        seconds = lease or batch.snapshot.settings.lease
         return None if seconds is None else time.time() + seconds
 
-    def _pop(self, storage: BaseStorage, thought: Thought, batch: Batch, notes: Mapping[str, Any]) -> int | None:
+    def _pop(self, storage: BaseStorage, planned: Planned, batch: Batch, notes: Mapping[str, Any]) -> int | None:
         """Hand out a queued trial, unless somebody else did."""
-        trial_id = thought.queued
+        trial_id = planned.queued
         assert trial_id is not None
         try:
             if not storage.set_trial_state_values(trial_id, TrialState.RUNNING):
                 return None
         except optuna.exceptions.UpdateFinishedTrialError:
             return None
-        trial = _running(thought.proposal, batch, notes)
+        trial = _running(planned.suggestion, batch, notes)
         for name, value in trial.params.items():
             d = trial.distributions[name]
             storage.set_trial_param(trial_id, name, d.to_internal_repr(value), d)
@@ -189,14 +172,14 @@ class Ledger:
             storage.set_trial_system_attr(trial_id, key, value)
         return int(storage.get_trial(trial_id).number)
 
-    def _rivals(self, storage: BaseStorage, thought: Thought, batch: Batch, ours: Collection[int]) -> list[int]:
-        """Trials that others placed near this one since it was thought out."""
+    def _rivals(self, storage: BaseStorage, planned: Planned, batch: Batch, ours: Collection[int]) -> list[int]:
+        """Trials that others placed near this one since it was planned."""
         if not batch.unplaced and max(ours) - batch.count < len(ours):
             return []  # no others came since
         states = (TrialState.RUNNING, TrialState.WAITING)
         found = storage.get_all_trials(self.study._study_id, deepcopy=False, states=states)
         others = [t for t in found if t.number not in ours]
-        return batch.scene.rivals(thought.proposal, stored.under_way(others, batch.scene.settings))
+        return batch.snapshot.rivals(planned.suggestion, stored.under_way(others, batch.snapshot.settings))
 
     def note(self, trial_id: int, notes: Mapping[str, Any]) -> None:
         """Write notes on a trial that is still open."""
@@ -248,9 +231,9 @@ def _entry(
     frozen: FrozenTrial, trial: Trial, attrs: Mapping[str, Any], settings: Settings, names: Sequence[str]
 ) -> Entry:
     notes = frozen.system_attrs
-    correction = attrs.get(f"{stored.CORRECTED}{trial.number}") or {}
+    correction = attrs.get(f"{keys.CORRECTED}{trial.number}") or {}
     when = frozen.datetime_complete or frozen.datetime_start
-    lease = notes.get(stored.LEASE)
+    lease = notes.get(keys.LEASE)
     if lease is None and settings.lease is not None and frozen.datetime_start is not None:
         lease = frozen.datetime_start.timestamp() + settings.lease
     running = frozen.state == TrialState.RUNNING
@@ -262,32 +245,25 @@ def _entry(
         choosing=running and not all(name in frozen.params for name in names),
         lease=lease if running else None,
         late=trial.state == "void" and trial.reason == stored.EXPIRED,
-        request=notes.get(REQUEST),
-        told=notes.get(TOLD),
+        request=notes.get(keys.REQUEST),
+        told=notes.get(keys.TOLD),
         finished=frozen.state.is_finished(),
         at=max(correction.get("at", 0.0), 0.0 if when is None else when.timestamp()),
         corrections=len(correction.get("past", ())),
     )
 
 
-def _notes(judged: Trial) -> dict[str, Any]:
-    """What Optuna has no room for."""
-    notes: dict[str, Any] = {stored.MEASURED + name: value for name, value in judged.measured.items()}
-    if judged.state != "success":
-        notes |= {stored.STATE: judged.state, stored.REASON: judged.reason}
-    for key, names in ((stored.BLAME, judged.blame), (stored.CENSORED, judged.censored)):
-        if names:
-            notes[key] = list(names)
-    return notes
+def _told_by(request: str | None) -> dict[str, Any]:
+    return {} if request is None else {keys.TOLD: request}
 
 
-def _running(proposal: Proposal, batch: Batch, notes: Mapping[str, Any]) -> FrozenTrial:
+def _running(suggestion: Suggestion, batch: Batch, notes: Mapping[str, Any]) -> FrozenTrial:
     """A trial under way, as a whole."""
     return optuna.trial.create_trial(
         state=TrialState.RUNNING,
-        params=dict(proposal.params),
-        distributions={name: _widened(batch.distributions[name], v) for name, v in proposal.params.items()},
-        user_attrs={} if proposal.p_safe is None else {stored.P_SAFE: proposal.p_safe},
+        params=dict(suggestion.params),
+        distributions={name: _widened(batch.distributions[name], v) for name, v in suggestion.params.items()},
+        user_attrs={} if suggestion.p_safe is None else {keys.P_SAFE: suggestion.p_safe},
         system_attrs=dict(notes),
     )
 

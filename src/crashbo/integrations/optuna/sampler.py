@@ -8,22 +8,21 @@ import time
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import Any, Unpack
 
 from optuna import Study
 from optuna.distributions import BaseDistribution
 from optuna.samplers import BaseSampler
 from optuna.trial import FrozenTrial, TrialState
 
-from crashbo.integrations.optuna import stored
-from crashbo.integrations.optuna.rebuild import Lot, Proposal, Scene, seed_of
-from crashbo.integrations.optuna.settings import Names, Noise, OnFail, Settings, declared
-from crashbo.integrations.optuna.spaces import Axes, common, company
+from crashbo.integrations.optuna import keys, stored, writing
+from crashbo.integrations.optuna.settings import OnFail, Settings, declared
+from crashbo.integrations.optuna.snapshot import Snapshot, Suggestion, TrialSeed, seed_of
+from crashbo.integrations.optuna.spaces import Axes, common, company, enqueued, holds
 from crashbo.integrations.optuna.stored import Reading
-from crashbo.optimizer.records import Crash, Trial, Void
-from crashbo.search.risk import Risk
-from crashbo.search.surrogates import PosteriorOver
-from crashbo.strategies.base import Strategy
+from crashbo.optimizer.records import Crash, Void
+from crashbo.optimizer.study import Constraints, Options, takes_options
+from crashbo.optimizer.told import Told, salvaged
 
 _ROUNDS = 5  # of proposing again, when another worker has just proposed the same
 _PATIENCE = 1.0  # seconds that the elder of two such trials waits for the younger to give way
@@ -35,43 +34,31 @@ class CrashSampler(BaseSampler):
 
     It keeps nothing that matters: every proposal is made from the storage alone. What it remembers (the last fit of
     the models) only makes the next one faster. What is not given here is looked up in what `declare` stored.
-
-    Args:
-        constraints: the measured reasons for a crash: names, Constraint or Unmeasured. None takes what was measured.
-        seed: of the proposals; None takes one from the study, the same for all its workers.
-        risk: None (ours), "paper", Budget or MinSafe.
-        noise: standard deviation of the cost where known, or a mapping with "cost" and constraints.
-        strategy: how the next trial is chosen; see `crashbo.strategies.names()`.
-        posterior: "marginal" (the default) averages P(safe) over plausible hyperparameters, "map" does not.
-        on_fail: what a FAIL counts as that is not known to be a crash: "void" (the default) or "crash".
-        lease: seconds after which a running trial is taken for dead and becomes void; None waits for ever.
-        space: a crashbo space or Optuna distributions, where they are known beforehand: the first trial is then
-            proposed as a whole.
     """
 
+    @takes_options
     def __init__(
         self,
-        constraints: Names | None = None,
+        constraints: Constraints | None = None,
         *,
         seed: int | None = None,
-        risk: Risk | str | None = None,
-        noise: Noise | None = None,
-        strategy: str | Strategy | None = None,
-        posterior: PosteriorOver | None = None,
         on_fail: OnFail | None = None,
         lease: float | None = None,
         space: Any = None,
+        **options: Unpack[Options],
     ) -> None:
-        self.given = Settings.of(
-            space=space,
-            constraints=constraints,
-            risk=risk,
-            noise=noise,
-            strategy=strategy,
-            posterior=posterior,
-            on_fail=on_fail,
-            lease=lease,
-        )
+        """A sampler of any number of studies.
+
+        Args:
+            constraints: the measured reasons for a crash: names, Constraint or Unmeasured. None takes what was
+                measured.
+            seed: of the proposals; None takes one from the study, the same for all its workers.
+            on_fail: what a FAIL counts as that is not known to be a crash: "void" (the default) or "crash".
+            lease: seconds after which a running trial is taken for dead and becomes void; None waits for ever.
+            space: a crashbo space or Optuna distributions, where they are known beforehand: the first trial is then
+                proposed as a whole.
+        """
+        self.given = Settings.of(space=space, constraints=constraints, on_fail=on_fail, lease=lease, **options)
         self._seed = seed
         # Two caches, which may be lost: the models' last fit, by study and space, and what was just read for a trial.
         self._memories: dict[Any, Any] = {}
@@ -111,8 +98,8 @@ class CrashSampler(BaseSampler):
         With it, its usual companions are chosen, and kept for the moment when they are asked for.
         """
         self._raise_error_if_multi_objective(study)
-        kept = (trial.system_attrs.get(stored.PROPOSAL) or {}).get("params", {})
-        if param_name in kept and _holds(param_distribution, kept[param_name]):
+        kept = (trial.system_attrs.get(keys.PROPOSAL) or {}).get("params", {})
+        if param_name in kept and holds(param_distribution, kept[param_name]):
             return kept[param_name]
         known = {name: d for name, d in trial.distributions.items() if not d.single()}
         reading = Reading.of(study)
@@ -128,21 +115,21 @@ class CrashSampler(BaseSampler):
         """Begin the trial's lease."""
         lease = self.settings(study).lease
         if lease is not None:
-            study._storage.set_trial_system_attr(trial._trial_id, stored.LEASE, time.time() + lease)
+            study._storage.set_trial_system_attr(trial._trial_id, keys.LEASE, time.time() + lease)
 
     def after_trial(self, study: Study, trial: FrozenTrial, state: TrialState, values: Sequence[float] | None) -> None:
         """Keep why a trial failed, just before Optuna stores that it did."""
-        if state != TrialState.FAIL or trial.user_attrs.get(stored.STATE) in ("crash", "void"):
+        if state != TrialState.FAIL or trial.user_attrs.get(keys.STATE) in ("crash", "void"):
             return
         why = _exception_of_the_trial()
         if why is _TOLD:
-            stored.mark(study, trial, Trial(trial.number, {}, "crash"))
+            writing.note(study, trial._trial_id, Told("crash"))
         elif isinstance(why, Crash):
-            stored.mark(study, trial, stored.crashed(trial, why))
+            writing.note(study, trial._trial_id, salvaged(why, stored.measured_in(trial.user_attrs)))
         elif isinstance(why, Void):
-            stored.mark(study, trial, Trial(trial.number, {}, "void", reason=why.reason))
+            writing.note(study, trial._trial_id, Told("void", reason=why.reason))
         else:
-            stored.mark_error(study, trial, "the objective gave no cost" if why is None else repr(why))
+            writing.note_error(study, trial._trial_id, "the objective gave no cost" if why is None else repr(why))
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_memories": {}, "_latest": None}
@@ -158,64 +145,42 @@ class CrashSampler(BaseSampler):
         settings = self.given.over(reading.declared)
         seed = seed_of(study, reading.trials) if self._seed is None else self._seed
         for turn in range(_ROUNDS):
-            scene = Scene.of(reading, axes, settings, study.direction, without=trial.number)
-            lot = Lot(seed, trial.number, turn)
-            key = (id(study._storage), study.study_name, tuple(axes.names), tuple(c.name for c in scene.constraints))
-            proposal, memory = self._think(scene, fixed, lot, self._memories.get(key))
+            snapshot = Snapshot.of(reading, axes, settings, study.direction, without=trial.number)
+            key = (id(study._storage), study.study_name, tuple(axes.names), tuple(snapshot.study.names))
+            chosen, memory = snapshot.ask(fixed, TrialSeed(seed, trial.number, turn), self._memories.get(key))
             self._memories[key] = memory
-            self._publish(study, trial, proposal)
-            if not self._contested(study, trial, scene, proposal):
+            self._publish(study, trial, chosen)
+            if not self._contested(study, trial, snapshot, chosen):
                 break
             reading = Reading.of(study)
         else:  # whatever it is, the others shall see it
-            self._publish(study, trial, proposal)
-        return proposal.params
+            self._publish(study, trial, chosen)
+        return chosen.params
 
-    def _think(self, scene: Scene, fixed: Mapping[str, Any], lot: Lot, memory: Any) -> tuple[Proposal, Any]:
-        """All that takes time. A server has it done in another process."""
-        return scene.ask(fixed, lot, memory)
-
-    def _contested(self, study: Study, trial: FrozenTrial, scene: Scene, proposal: Proposal) -> bool:
+    def _contested(self, study: Study, trial: FrozenTrial, snapshot: Snapshot, chosen: Suggestion) -> bool:
         """Whether to choose anew because of another trial that was placed here meanwhile. The younger gives way."""
         waited = 0.0
-        while rivals := self._rivals(study, trial, scene, proposal):
+        while rivals := self._rivals(study, trial, snapshot, chosen):
             if trial.number > min(rivals) or waited >= _PATIENCE:
-                study._storage.set_trial_system_attr(trial._trial_id, stored.PROPOSAL, None)
+                study._storage.set_trial_system_attr(trial._trial_id, keys.PROPOSAL, None)
                 return True
             time.sleep(_LOOK_AGAIN)
             waited += _LOOK_AGAIN
         return False
 
-    def _rivals(self, study: Study, trial: FrozenTrial, scene: Scene, proposal: Proposal) -> list[int]:
-        under_way = [t for t in stored.pending(study, scene.settings) if t.number != trial.number]
-        return scene.rivals(proposal, under_way)
+    def _rivals(self, study: Study, trial: FrozenTrial, snapshot: Snapshot, chosen: Suggestion) -> list[int]:
+        under_way = [t for t in stored.pending(study, snapshot.settings) if t.number != trial.number]
+        return snapshot.rivals(chosen, under_way)
 
-    def _publish(self, study: Study, trial: FrozenTrial, proposal: Proposal) -> None:
+    def _publish(self, study: Study, trial: FrozenTrial, chosen: Suggestion) -> None:
         storage = study._storage
-        storage.set_trial_system_attr(trial._trial_id, stored.PROPOSAL, asdict(proposal))
-        if proposal.p_safe is not None:
-            storage.set_trial_user_attr(trial._trial_id, stored.P_SAFE, proposal.p_safe)
+        storage.set_trial_system_attr(trial._trial_id, keys.PROPOSAL, asdict(chosen))
+        if chosen.p_safe is not None:
+            storage.set_trial_user_attr(trial._trial_id, keys.P_SAFE, chosen.p_safe)
 
 
 def _key(study: Study, trial: FrozenTrial) -> tuple[int, int]:
     return id(study._storage), trial._trial_id
-
-
-def enqueued(trial: FrozenTrial, distributions: Mapping[str, BaseDistribution]) -> dict[str, Any]:
-    """The parameters that `enqueue_trial` fixed for this trial, as far as they lie within the distributions."""
-    fixed = trial.system_attrs.get("fixed_params", {})
-    return {
-        name: fixed[name]
-        for name, d in distributions.items()
-        if name in fixed and not d.single() and _holds(d, fixed[name])
-    }
-
-
-def _holds(distribution: BaseDistribution, value: Any) -> bool:
-    try:
-        return distribution._contains(distribution.to_internal_repr(value))
-    except (ValueError, TypeError):
-        return False
 
 
 _TOLD = object()

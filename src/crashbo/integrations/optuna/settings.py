@@ -5,36 +5,30 @@ May import optimizer and below, and Optuna.
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
-from typing import Any, Literal
+from dataclasses import dataclass, field
+from typing import Any, Literal, Unpack
 
-from optuna import Study
+from optuna import Study as OptunaStudy
 from optuna.distributions import BaseDistribution, distribution_to_json, json_to_distribution
+from optuna.study import StudyDirection
 
-from crashbo import strategies
+from crashbo.integrations.optuna.keys import SETTINGS
 from crashbo.integrations.optuna.spaces import distributions_of
 from crashbo.optimizer import saving
 from crashbo.optimizer.records import AnyConstraint, Constraint, Trial, Unmeasured, constraints_of, is_number
-from crashbo.search.risk import Risk, risk_of
-from crashbo.search.surrogates import PosteriorOver, check_posterior
-from crashbo.strategies.base import Strategy
+from crashbo.optimizer.study import OPTIONS, Constraints, Options, Study, checked, takes_options
+from crashbo.search import own
+from crashbo.search.space import Space
 
-SETTINGS = "crashbo:settings"
 OnFail = Literal["void", "crash"]
-Names = Sequence[str | AnyConstraint] | str | AnyConstraint
-Noise = float | Mapping[str, float]
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Everything may be None: then what was declared holds, then the default."""
+    """Everything may be left out: then what was declared holds, then the default."""
 
     space: Mapping[str, BaseDistribution] | None = None
-    constraints: tuple[AnyConstraint, ...] | None = None
-    risk: Risk | None = None
-    noise: Noise | None = None
-    strategy: str | Strategy | None = None
-    posterior: PosteriorOver | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)  # of the study, constraints too: only what was said
     on_fail: OnFail | None = None
     lease: float | None = None
 
@@ -42,54 +36,59 @@ class Settings:
     def of(
         *,
         space: Any = None,
-        constraints: Names | None = None,
-        risk: Risk | str | None = None,
-        noise: Noise | None = None,
-        strategy: str | Strategy | None = None,
-        posterior: PosteriorOver | None = None,
+        constraints: Constraints | None = None,
         on_fail: OnFail | None = None,
         lease: float | None = None,
+        **options: Unpack[Options],
     ) -> "Settings":
         """Settings from what a user writes."""
         if on_fail not in (None, "void", "crash"):
             raise ValueError(f"on_fail must be 'void' or 'crash'; got {on_fail!r}. 'void' ignores what is no crash.")
-        if posterior is not None:
-            check_posterior(posterior)
         if lease is not None and not (is_number(lease) and lease > 0):
             raise ValueError(f"lease must be a positive number of seconds, or None; got {lease!r}. None waits.")
-        return Settings(
-            space=_distributions(space),
-            constraints=None if constraints is None else constraints_of(constraints),
-            risk=None if risk is None else risk_of(risk),
-            noise=dict(noise) if isinstance(noise, Mapping) else noise,
-            strategy=None if strategy is None else _strategy(strategy),
-            posterior=posterior,
-            on_fail=on_fail,
-            lease=lease,
-        )
+        if options.get("direction") is not None:
+            raise ValueError(
+                f"direction must be given to Optuna's create_study; got {options['direction']!r} here. Leave it out."
+            )
+        said = {name: v for name, v in {"constraints": constraints, **options}.items() if v is not None}
+        return Settings(_distributions(space), checked(said), on_fail, lease)
 
     def over(self, others: "Settings") -> "Settings":
         """These settings, and the others' where these say nothing."""
-        said = {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) is not None}
-        return replace(others, **said)
+        return Settings(
+            others.space if self.space is None else self.space,
+            {**others.options, **self.options},
+            self.on_fail or others.on_fail,
+            others.lease if self.lease is None else self.lease,
+        )
+
+    @property
+    def constraints(self) -> tuple[AnyConstraint, ...] | None:
+        """As given; None if nothing was said of them."""
+        return self.options.get("constraints")
 
     def constraints_for(self, told: Sequence[Trial]) -> tuple[AnyConstraint, ...]:
         """The constraints, as given; without any, what the trials measured, and what else they blame."""
         if self.constraints is not None:
             return self.constraints
-        named = [name for name in self.noise if name != "cost"] if isinstance(self.noise, Mapping) else []
+        named = [name for name in self.options.get("noise", ()) if name != "cost"]
         measured = dict.fromkeys(named + sorted({name for t in told for name in t.measured}))
         blamed = sorted({name for t in told for name in t.blame} - set(measured))
         return constraints_of([*map(Constraint, measured), *map(Unmeasured, blamed)])
+
+    def study(self, space: Space, direction: StudyDirection, told: Sequence[Trial]) -> Study:
+        """The study with these settings in a space, after these trials."""
+        towards: Literal["minimize", "maximize"] = "maximize" if direction == StudyDirection.MAXIMIZE else "minimize"
+        said = {**self.options, "constraints": self.constraints_for(told), "direction": towards}
+        return Study.of(space, **said)
 
     def to_json(self) -> str:
         """As text for the storage."""
         out: dict[str, Any] = {
             "space": self.space and {name: distribution_to_json(d) for name, d in self.space.items()},
-            "constraints": None if self.constraints is None else saving.constraints_out(self.constraints),
-            "risk": None if self.risk is None else saving.risk_out(self.risk),
-            "strategy": None if self.strategy is None else strategies.plain(strategies.get(self.strategy)),
-            **{name: getattr(self, name) for name in ("noise", "posterior", "on_fail", "lease")},
+            **{name: OPTIONS[name].out(value) for name, value in self.options.items()},
+            "on_fail": self.on_fail,
+            "lease": self.lease,
         }
         return json.dumps({name: value for name, value in out.items() if value is not None}, default=saving.plain)
 
@@ -97,28 +96,20 @@ class Settings:
     def from_json(text: str) -> "Settings":
         """The settings of a text."""
         saved = json.loads(text)
-        if "space" in saved:
-            saved["space"] = {name: json_to_distribution(d) for name, d in saved["space"].items()}
-        if "constraints" in saved:
-            saved["constraints"] = tuple(saving.constraints_in(saved["constraints"]))
-        if "strategy" in saved:
-            saved["strategy"] = _strategy(saved["strategy"])
-        if "risk" in saved:
-            saved["risk"] = saving.risk_in(saved["risk"])
-        return Settings(**saved)
+        space = {name: json_to_distribution(d) for name, d in saved["space"].items()} if "space" in saved else None
+        options = checked({name: OPTIONS[name].back(saved[name]) for name in OPTIONS if name in saved})
+        return Settings(space, options, saved.get("on_fail"), saved.get("lease"))
 
 
+@takes_options
 def declare(
-    study: Study,
+    study: OptunaStudy,
     *,
     space: Any = None,
-    constraints: Names | None = None,
-    risk: Risk | str | None = None,
-    noise: Noise | None = None,
-    strategy: str | Strategy | None = None,
-    posterior: PosteriorOver | None = None,
+    constraints: Constraints | None = None,
     on_fail: OnFail | None = None,
     lease: float | None = None,
+    **options: Unpack[Options],
 ) -> Settings:
     """Keep settings in the study's storage, where every `CrashSampler()` finds them. What is left out stays.
 
@@ -126,34 +117,27 @@ def declare(
         study: any study, new or old.
         space: a crashbo space, or names to Optuna distributions; the first trial is then proposed as a whole.
         constraints: the measured reasons for a crash.
-        risk: None (ours), "paper", Budget or MinSafe.
-        noise: standard deviation of the cost where known, or a mapping with "cost" and constraints.
-        strategy: how the next trial is chosen.
-        posterior: "marginal" (the default) or "map", as for `Optimizer`.
         on_fail: what a FAIL counts as that is not known to be a crash.
         lease: seconds after which a running trial is given up.
     """
-    said = Settings.of(
-        space=space,
-        constraints=constraints,
-        risk=risk,
-        noise=noise,
-        strategy=strategy,
-        posterior=posterior,
-        on_fail=on_fail,
-        lease=lease,
-    )
+    said = Settings.of(space=space, constraints=constraints, on_fail=on_fail, lease=lease, **options)
+    for name, value in said.options.items():
+        if own.is_named(OPTIONS[name].out(value)):
+            raise ValueError(
+                f"{name} must be one of crashbo's to be declared, since a storage cannot hold your own; got {value!r}. "
+                f"Pass it to every worker: CrashSampler({name}=...)."
+            )
     settings = said.over(declared(study))
     study.set_user_attr(SETTINGS, settings.to_json())
     return settings
 
 
-def declared(study: Study) -> Settings:
+def declared(study: OptunaStudy) -> Settings:
     """What was declared in a study's storage."""
     return declared_in(user_attrs(study))
 
 
-def user_attrs(study: Study) -> dict[str, Any]:
+def user_attrs(study: OptunaStudy) -> dict[str, Any]:
     """A study's own attributes; from the storage, since a study that a pruner has filtered shows none."""
     return dict(study._storage.get_study_user_attrs(study._study_id))
 
@@ -161,13 +145,6 @@ def user_attrs(study: Study) -> dict[str, Any]:
 def declared_in(attrs: Mapping[str, Any]) -> Settings:
     """What was declared, in a study's user attributes."""
     return Settings() if SETTINGS not in attrs else Settings.from_json(attrs[SETTINGS])
-
-
-def _strategy(strategy: Any) -> str | Strategy:
-    """A strategy, by its name where it has no parameters of its own."""
-    found = strategies.get(strategy)
-    plain = strategies.plain(found)
-    return plain if isinstance(plain, str) else found
 
 
 def _distributions(space: Any) -> dict[str, BaseDistribution] | None:

@@ -131,6 +131,24 @@ def company(trials: Iterable[FrozenTrial], known: Iterable[str]) -> dict[str, Ba
     return dict(latest)
 
 
+def enqueued(trial: FrozenTrial, distributions: Mapping[str, BaseDistribution]) -> dict[str, Any]:
+    """The parameters that `enqueue_trial` fixed for this trial, as far as they lie within the distributions."""
+    fixed = trial.system_attrs.get("fixed_params", {})
+    return {
+        name: fixed[name]
+        for name, d in distributions.items()
+        if name in fixed and not d.single() and holds(d, fixed[name])
+    }
+
+
+def holds(distribution: BaseDistribution, value: Any) -> bool:
+    """Whether a value lies within a distribution."""
+    try:
+        return distribution._contains(distribution.to_internal_repr(value))
+    except (ValueError, TypeError):
+        return False
+
+
 def distributions_of(space: Space | Mapping[str, Any]) -> dict[str, BaseDistribution]:
     """Optuna's distributions for a crashbo space."""
     return {name: _distribution(p) for name, p in Space.of(space).parameters.items()}

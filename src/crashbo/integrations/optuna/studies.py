@@ -9,7 +9,7 @@ import optuna
 from optuna import Study
 from optuna.storages import BaseStorage, RDBStorage
 
-from crashbo.optimizer.optimizer import Direction
+from crashbo.optimizer.study import Direction
 
 _PATIENCE = 60.0  # seconds that one process waits for another to finish writing to the same SQLite file
 

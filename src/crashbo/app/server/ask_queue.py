@@ -14,22 +14,22 @@ _MOST = 64  # that are served at once
 Waiting = tuple[Asked, "Future[Trial]"]
 
 
-class Desk:
+class AskQueue:
     """Hands out trials, to as many as ask."""
 
     def __init__(self, bench: Bench) -> None:
         self._bench = bench
         self._waiting: list[Waiting] = []
         self._bell, self._stopped = threading.Condition(), False
-        self._thread = threading.Thread(target=self._serve, name="crashbo-desk", daemon=True)
+        self._thread = threading.Thread(target=self._serve, name="crashbo-asks", daemon=True)
         self.busy = False
 
     def start(self) -> None:
-        """Open the desk."""
+        """Begin to serve."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Close it; whoever still waits is sent away."""
+        """End; whoever still waits is sent away."""
         with self._bell:
             self._stopped = True
             self._bell.notify()
@@ -56,7 +56,7 @@ class Desk:
                     future.set_result(trial)
 
     def _next(self) -> list[Waiting] | None:
-        """Wait until somebody comes; None when the desk closes."""
+        """Wait until somebody comes; None when it ends."""
         with self._bell:
             self.busy = False
             self._bell.wait_for(lambda: self._waiting or self._stopped)

@@ -5,15 +5,14 @@ May import every other layer.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from crashbo.integrations.optuna.insight import Insight
-from crashbo.optimizer.optimizer import Optimizer, Prediction
 from crashbo.optimizer.records import Trial
+from crashbo.optimizer.view import Prediction, View
 from crashbo.search.space import Choice, Float, Int, Parameter
 
 Array = NDArray[np.float64]
@@ -56,59 +55,55 @@ class Slice:
     p_safe: Array
 
 
-class Look:
+class Overview:
     """A study as its models see it, with what is under way left aside."""
 
     def __init__(self, insight: Insight) -> None:
-        told = tuple(t for t in insight.scene.trials if t.state in ("success", "crash"))
-        self.insight = replace(insight, scene=replace(insight.scene, trials=told))
+        self.insight = replace(insight, snapshot=insight.snapshot.told())
 
-    @cached_property
-    def optimizer(self) -> Optimizer:
+    @property
+    def view(self) -> View:
         """The models, fitted when first needed."""
-        return self.insight.scene.optimizer()
+        return self.insight.view
 
     @property
     def told(self) -> tuple[Trial, ...]:
         """The trials that the models learn from."""
-        return self.insight.scene.trials
+        return self.insight.snapshot.trials
 
     @property
     def parameters(self) -> Mapping[str, Parameter]:
         """The parameters that the models see."""
-        return self.insight.scene.axes.space.parameters
+        return self.insight.snapshot.axes.space.parameters
 
     def levels(self) -> dict[str, Level]:
         """The thresholds."""
         number = self.told[-1].number if self.told else -1
         return {
             name: Level(len(self.told), number, c.value, c.interval, c.learned)
-            for name, c in self.optimizer.thresholds.items()
+            for name, c in self.view.thresholds.items()
         }
 
-    def before(self, count: int) -> "Look":
+    def before(self, count: int) -> "Overview":
         """The study when only so many trials had been told."""
-        scene = replace(self.insight.scene, trials=self.told[:count])
-        return Look(replace(self.insight, scene=scene))
+        return Overview(replace(self.insight, snapshot=self.insight.snapshot.told(count)))
 
     def expect(self, params: Sequence[Mapping[str, Any]]) -> list[Expectation]:
         """What to expect of points, given as Optuna's params."""
-        inward = [self.insight.scene.axes.inward(p) for p in params]
-        found = self.optimizer.predict(inward) if params else None
+        inward = [self.insight.snapshot.axes.inward(p) for p in params]
+        found = self.view.predict(inward) if params else None
         return [] if found is None else [_expectation(found, i) for i in range(len(params))]
 
     def recommended(self) -> dict[str, Any] | None:
         """The point of least expected cost with P(safe) of 0.9 or more; None before a success."""
-        found = self.optimizer.recommend(_DELTA) if self.told else None
+        found = self.insight.recommend(_DELTA) if self.told else None
         if found is None:
             return None
-        params = {**self.insight.fixed, **self.insight.scene.axes.outward(found.params)}
-        return {"params": params, "cost": self.expect([params])[0].cost, "p_safe": found.p_safe}
+        return {"params": found.params, "cost": self.expect([found.params])[0].cost, "p_safe": found.p_safe}
 
     def blame(self) -> dict[int, dict[str, float]]:
         """Of every crash, the probability that each constraint was violated."""
-        crashes = [t.number for t in self.told if t.state == "crash"]
-        return {number: self.optimizer.blame(number) for number in crashes}
+        return self.view.blames()
 
     def influence(self) -> dict[str, dict[str, float]]:
         """How much of the variation of the expected cost, and of P(safe), involves a parameter: 0 to 1.
@@ -119,7 +114,7 @@ class Look:
         names = list(self.parameters)
         A, B = (_random_points(self.parameters, rng) for _ in range(2))
         mixed = [[{**a, name: b[name]} for a, b in zip(A, B, strict=True)] for name in names]
-        found = self.optimizer.predict([*A, *B, *(p for points in mixed for p in points)])
+        found = self.view.predict([*A, *B, *(p for points in mixed for p in points)])
         if found is None:
             return {}
         quantities = {"safety": found.p_safe} | ({} if found.cost is None else {"cost": found.cost[0]})
@@ -127,7 +122,7 @@ class Look:
 
     def slice(self, axes: Sequence[str], at: Mapping[str, Any], size: int = _GRID) -> Slice:
         """Cost and P(safe) over one or two parameters; `at` gives the others, in Optuna's params."""
-        held = self.insight.scene.axes
+        held = self.insight.snapshot.axes
         for name in axes:
             if name not in held.names:
                 raise ValueError(f"axis must be one of {', '.join(held.names)}; got {name!r}. Choose one.")
@@ -140,7 +135,7 @@ class Look:
         values = [grid_values(self.parameters[name], size) for name in axes]
         points = [{**inner, **dict(zip(axes, v, strict=True))} for v in _product(values)]
         shape = tuple(len(v) for v in reversed(values))
-        found = self.optimizer.predict(points)
+        found = self.view.predict(points)
         outward = tuple(
             tuple(held.outward({**points[0], name: v})[name] for v in row)
             for name, row in zip(axes, values, strict=True)

@@ -6,25 +6,29 @@ from jumper import SAID, current_of, height_of
 
 from crashbo import Choice, Float, Optimizer
 from crashbo.app.bench import Bench, Definition, Told
-from crashbo.app.bench.looking import Look, _random_points, _total_effects, grid_values, history_points
+from crashbo.app.bench.overview import Overview, _random_points, _total_effects, grid_values, history_points
 
 
 @pytest.fixture(scope="module")
 def told(tmp_path_factory):
-    bench = Bench.create(str(tmp_path_factory.mktemp("look") / "s.db"), Definition.of(SAID))
+    bench = Bench.create(str(tmp_path_factory.mktemp("overview") / "s.db"), Definition.of(SAID))
     rng = np.random.default_rng(0)
     for knee, hip in rng.random((12, 2)):
         params = {"knee": float(knee), "hip": float(hip)}
         over = current_of(params) > 112
-        said = Told(crash="tripped") if over else Told(cost=height_of(params), measured={"current": current_of(params)})
+        said = (
+            Told.of(crash="tripped")
+            if over
+            else Told.of(cost=height_of(params), measured={"current": current_of(params)})
+        )
         bench.add(params, said)
     bench.ask()
     return bench
 
 
 @pytest.fixture(scope="module")
-def look(told):
-    return Look(told.insight())
+def overview(told):
+    return Overview(told.insight())
 
 
 def test_total_effects_of_a_linear_function_are_its_shares_of_variance():
@@ -37,12 +41,12 @@ def test_total_effects_of_a_linear_function_are_its_shares_of_variance():
     assert _total_effects(np.ones(len(y)), 3) == [0.0] * 3
 
 
-def test_a_slice_holds_what_the_optimizer_says_at_its_points(look):
-    found = look.slice(["hip", "knee"], {}, 5)
+def test_a_slice_holds_what_the_optimizer_says_at_its_points(overview):
+    found = overview.slice(["hip", "knee"], {}, 5)
     assert found.p_safe.shape == (5, 5)
     params = {"hip": found.grid[0][1], "knee": found.grid[1][3]}
-    assert found.p_safe[3, 1] == pytest.approx(look.optimizer.p_safe(params))
-    expected = look.expect([params])[0]
+    assert found.p_safe[3, 1] == pytest.approx(overview.view.p_safe(params))
+    expected = overview.expect([params])[0]
     assert found.cost[3, 1] == pytest.approx(expected.cost[0])
     low, high = expected.cost[1:]
     assert low < height_of(params) + 0.1
@@ -53,20 +57,20 @@ def test_a_slice_holds_what_the_optimizer_says_at_its_points(look):
     ("axes", "at", "words"),
     [(["toe"], {}, "axis must be"), (["hip", "hip"], {}, "different"), (["hip"], {}, "at must give a value to knee")],
 )
-def test_a_slice_that_cannot_be_is_refused(look, axes, at, words):
+def test_a_slice_that_cannot_be_is_refused(overview, axes, at, words):
     with pytest.raises(ValueError, match=words):
-        look.slice(axes, at)
+        overview.slice(axes, at)
 
 
-def test_pending_trials_do_not_narrow_what_is_expected_of_them(told, look):
-    assert all(t.state in ("success", "crash") for t in look.told)
+def test_pending_trials_do_not_narrow_what_is_expected_of_them(told, overview):
+    assert all(t.state in ("success", "crash") for t in overview.told)
     (pending,) = (t for t in told.trials if t.state == "pending")
-    mean, low, high = look.expect([pending.params])[0].cost
+    mean, low, high = overview.expect([pending.params])[0].cost
     assert low < mean < high
 
 
-def test_the_past_is_the_study_as_it_was(told, look):
-    before = look.before(7)
+def test_the_past_is_the_study_as_it_was(told, overview):
+    before = overview.before(7)
     assert [t.number for t in before.told] == list(range(7))
     level = before.levels()["current"]
     assert (level.told, level.number) == (7, 6)
@@ -77,11 +81,11 @@ def test_the_past_is_the_study_as_it_was(told, look):
     assert history_points(1000)[-1] == 1000
 
 
-def test_influence_recommendation_and_blame_are_there_for_everything(told, look):
-    assert set(look.influence()) == {"cost", "safety"}
-    assert look.influence()["cost"]["knee"] > look.influence()["cost"]["hip"]
-    assert look.recommended()["p_safe"] >= 0.89
-    assert set(look.blame()) == {t.number for t in told.trials if t.state == "crash"}
+def test_influence_recommendation_and_blame_are_there_for_everything(told, overview):
+    assert set(overview.influence()) == {"cost", "safety"}
+    assert overview.influence()["cost"]["knee"] > overview.influence()["cost"]["hip"]
+    assert overview.recommended()["p_safe"] >= 0.89
+    assert set(overview.blame()) == {t.number for t in told.trials if t.state == "crash"}
 
 
 def test_grids_follow_the_parameters():

@@ -8,7 +8,7 @@ import threading
 from collections import deque
 
 
-class Turnstile:
+class FairLock:
     """One at a time, first come, first served."""
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""The ends of trials: what came of them, written to a storage, many at a time.
+"""The one writer of outcomes: what came of trials, as a storage keeps it, many at a time.
 
 May import optimizer and below, and Optuna with the SQLAlchemy that it brings along.
 
@@ -8,7 +8,7 @@ of the work, so that databases are written to by a few statements here, into the
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -19,24 +19,52 @@ from optuna.storages import BaseStorage, RDBStorage
 from optuna.storages._rdb import models
 from optuna.trial import TrialState
 
+from crashbo.integrations.optuna import keys
 from crashbo.integrations.optuna.atomic import atomic
+from crashbo.optimizer.told import Told
 
 Rows = list[dict[str, Any]]
+_LONGEST = 2000  # characters of a reason
+
+
+def attrs_of(told: Told) -> dict[str, Any]:
+    """What Optuna has no other room for, as attributes of the trial."""
+    attrs: dict[str, Any] = {keys.MEASURED + name: value for name, value in told.measured.items()}
+    if told.state != "success":
+        attrs |= {keys.STATE: told.state, keys.REASON: told.reason[:_LONGEST]}
+    for key, names in ((keys.BLAME, told.blame), (keys.CENSORED, told.censored)):
+        if names:
+            attrs[key] = list(names)
+    return attrs
+
+
+def note(study: Study, trial_id: int, told: Told) -> None:
+    """Write what came of a trial whose end Optuna itself is about to store."""
+    _note(study, trial_id, attrs_of(told))
+
+
+def note_error(study: Study, trial_id: int, reason: str) -> None:
+    """Say why a trial is about to fail that neither crashed nor was void."""
+    _note(study, trial_id, {keys.STATE: "error", keys.REASON: reason[:_LONGEST]})
+
+
+def _note(study: Study, trial_id: int, attrs: Mapping[str, Any]) -> None:
+    for key, value in attrs.items():
+        study._storage.set_trial_user_attr(trial_id, key, value)
 
 
 @dataclass(frozen=True)
 class End:
-    """What is written at the end of a trial."""
+    """What came of a trial, to be written."""
 
     trial_id: int
-    value: float | None  # None where it failed
-    user: Mapping[str, Any]  # attributes
-    system: Mapping[str, Any]
+    told: Told
+    system: Mapping[str, Any] = field(default_factory=dict)  # attributes
 
     @property
     def state(self) -> TrialState:
         """How Optuna calls it."""
-        return TrialState.FAIL if self.value is None else TrialState.COMPLETE
+        return TrialState.COMPLETE if self.told.state == "success" else TrialState.FAIL
 
 
 def write(study: Study, ends: Sequence[End]) -> list[bool]:
@@ -47,9 +75,9 @@ def write(study: Study, ends: Sequence[End]) -> list[bool]:
         connection = storage.scoped_session().connection()
         fresh = [_close(connection, end) for end in ends]
         closed = [end for end, was_open in zip(ends, fresh, strict=True) if was_open]
-        _set(connection, models.TrialUserAttributeModel, _rows((e.trial_id, e.user) for e in closed))
+        _set(connection, models.TrialUserAttributeModel, _rows((e.trial_id, attrs_of(e.told)) for e in closed))
         _set(connection, models.TrialSystemAttributeModel, _rows((e.trial_id, e.system) for e in closed))
-        values = [_value(end.trial_id, end.value) for end in closed if end.value is not None]
+        values = [_value(end.trial_id, end.told.cost) for end in closed if end.told.cost is not None]
         if values:
             connection.execute(sqlalchemy.insert(models.TrialValueModel.__table__), values)
         return fresh
@@ -90,9 +118,10 @@ def _write_one(storage: BaseStorage, end: End) -> bool:
     try:
         for key, value in end.system.items():
             storage.set_trial_system_attr(end.trial_id, key, value)
-        for key, value in end.user.items():
+        for key, value in attrs_of(end.told).items():
             storage.set_trial_user_attr(end.trial_id, key, value)
-        storage.set_trial_state_values(end.trial_id, end.state, None if end.value is None else [end.value])
+        cost = end.told.cost
+        storage.set_trial_state_values(end.trial_id, end.state, None if cost is None else [cost])
     except UpdateFinishedTrialError:
         return False
     return True

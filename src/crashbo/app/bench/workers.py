@@ -1,9 +1,9 @@
-"""Worker processes that fit models, so that nobody who tells a result waits for them.
+"""Processes that fit models, so that nobody who tells a result waits for them.
 
 May import every other layer.
 
 One process chooses the next trials, one looks at the study; each reads the store for itself, and neither writes to it:
-they run at low priority, and whoever has begun to write keeps all others waiting. What they keep in mind is a cache: a
+they run at low priority, and whoever has begun to write keeps all others waiting. What they remember is a cache: a
 worker that dies is replaced, and whatever it was doing is done again.
 """
 
@@ -18,12 +18,12 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from crashbo.app.bench.bench import Bench
-from crashbo.app.bench.looking import Expectation, Level, Look, Slice
-from crashbo.integrations.optuna.thinking import Batch, Thinker
+from crashbo.app.bench.overview import Expectation, Level, Overview, Slice
+from crashbo.integrations.optuna.proposer import Batch, Proposer
 from crashbo.optimizer.records import Trial
 
 T = TypeVar("T")
-Told = tuple[Any, ...]
+Digest = tuple[Any, ...]  # of what the models learn from
 _TRIES = 2
 
 
@@ -75,21 +75,21 @@ class Chooser:
         self.worker = Worker(place)
         self._ahead: Future[None] | None = None
 
-    def think(self, count: int, turn: int) -> Batch:
+    def propose(self, count: int, turn: int) -> Batch:
         """The next trials."""
-        return self.worker.run(_think, count, turn)
+        return self.worker.run(_propose, count, turn)
 
-    def think_ahead(self) -> None:
+    def propose_ahead(self) -> None:
         """Choose the next trial now, so that whoever asks next need not wait."""
         if self._ahead is None or self._ahead.done():
-            self._ahead = self.worker.submit(_think_ahead)
+            self._ahead = self.worker.submit(_propose_ahead)
 
 
 @dataclass(frozen=True)
 class Picture:
     """All that a page shows of what was learnt."""
 
-    told: Told  # what it was learnt from
+    digest: Digest  # what it was learnt from
     levels: dict[str, Level]
     recommended: dict[str, Any] | None
     blame: dict[int, dict[str, float]]
@@ -119,24 +119,23 @@ class Viewer:
         return self.worker.run(_levels_before, count)
 
 
-def told_of(trials: Sequence[Trial]) -> Told:
+def digest_of(trials: Sequence[Trial]) -> Digest:
     """Everything that the models learn from, as a value that can be compared."""
-    told = [t for t in trials if t.state in ("success", "crash")]
-    return tuple((t.number, t.state, t.cost, repr(t.measured), t.blame, t.censored) for t in told)
+    return tuple((t.number, t.state, t.cost, repr(t.measured), t.blame, t.censored) for t in trials if t.counts)
 
 
 # What follows runs in a worker, for one study.
 
 
 @dataclass
-class _Mind:
+class _Cache:
     place: Place
     bench: Bench | None = None
-    thinker: Thinker | None = None
-    look: Look | None = None
+    proposer: Proposer | None = None
+    overview: Overview | None = None
 
 
-_mind = _Mind(Place("", ""))
+_cache = _Cache(Place("", ""))
 
 
 def _settle(place: Place) -> None:
@@ -144,51 +143,51 @@ def _settle(place: Place) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the server's
     if hasattr(os, "nice"):
         os.nice(10)
-    _mind.place = place
+    _cache.place = place
 
 
 def _bench() -> Bench:
-    if _mind.bench is None:
-        _mind.bench = Bench.open(_mind.place.store, _mind.place.name)
-    return _mind.bench
+    if _cache.bench is None:
+        _cache.bench = Bench.open(_cache.place.store, _cache.place.name)
+    return _cache.bench
 
 
-def _thinker() -> Thinker:
-    if _mind.thinker is None:
-        _mind.thinker = Thinker(_bench().ledger.study)
-    return _mind.thinker
+def _proposer() -> Proposer:
+    if _cache.proposer is None:
+        _cache.proposer = Proposer(_bench().ledger.study)
+    return _cache.proposer
 
 
-def _think(count: int, turn: int) -> Batch:
-    return _thinker().think(count, turn)
+def _propose(count: int, turn: int) -> Batch:
+    return _proposer().propose(count, turn)
 
 
-def _think_ahead() -> None:
-    _thinker().think_ahead()
+def _propose_ahead() -> None:
+    _proposer().propose_ahead()
 
 
-def _look() -> Look:
-    if _mind.look is None:
-        _mind.look = Look(_bench().insight())
-    return _mind.look
+def _overview() -> Overview:
+    if _cache.overview is None:
+        _cache.overview = Overview(_bench().insight())
+    return _cache.overview
 
 
 def _picture() -> Picture | None:
-    _mind.look = None
-    told = told_of(_bench().trials)
-    if not told:
+    _cache.overview = None
+    digest = digest_of(_bench().trials)
+    if not digest:
         return None
-    look = _look()  # what is told from here on may be in it already: then it is looked at once more
-    return Picture(told, look.levels(), look.recommended(), look.blame(), look.influence())
+    seen = _overview()  # what is told from here on may be in it already: then it is looked at once more
+    return Picture(digest, seen.levels(), seen.recommended(), seen.blame(), seen.influence())
 
 
 def _expect(params: list[dict[str, Any]]) -> list[Expectation]:
-    return _look().expect(params)
+    return _overview().expect(params)
 
 
 def _slice(axes: list[str], at: dict[str, Any], size: int) -> Slice:
-    return _look().slice(axes, at, size)
+    return _overview().slice(axes, at, size)
 
 
 def _levels_before(count: int) -> dict[str, Level]:
-    return _look().before(count).levels()
+    return _overview().before(count).levels()

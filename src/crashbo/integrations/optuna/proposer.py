@@ -1,0 +1,129 @@
+"""What to try next in a study, proposed from what its storage holds. Writes nothing.
+
+May import optimizer and below, and Optuna.
+
+Proposing takes time and is done where nobody waits for it; handing out what was proposed (`Ledger.hand_out`) is quick.
+"""
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from optuna import Study
+from optuna.distributions import BaseDistribution
+from optuna.trial import FrozenTrial, TrialState
+
+from crashbo.integrations.optuna.snapshot import Snapshot, Suggestion, TrialSeed, seed_of
+from crashbo.integrations.optuna.spaces import Axes, common, enqueued
+from crashbo.integrations.optuna.stored import Reading
+
+_log = logging.getLogger("crashbo")
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A setting to hand out."""
+
+    suggestion: Suggestion
+    queued: int | None = None  # id of the queued trial that it is meant for
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Settings to hand out, and the snapshot that they were proposed for."""
+
+    snapshot: Snapshot
+    distributions: Mapping[str, BaseDistribution]
+    planned: tuple[Planned, ...]
+    count: int  # trials that were there
+    unplaced: bool  # whether other workers were still choosing the settings of theirs
+
+
+class Proposer:
+    """Proposes for one study. What it remembers only makes the next proposal faster."""
+
+    def __init__(self, study: Study) -> None:
+        self._study = study
+        self._memories: dict[Any, Any] = {}  # by what the models are of
+        self._ahead: tuple[Any, tuple[Suggestion, ...]] | None = None
+
+    def propose(self, count: int, turn: int = 0) -> Batch:
+        """The next trials, all from one fit: first what is queued, then what the models propose.
+
+        Args:
+            count: how many.
+            turn: how often it was done in vain, because others took these places meanwhile.
+        """
+        reading = Reading.of(self._study)
+        distributions = dict(reading.declared.space or common(reading.trials))
+        axes = Axes(distributions)
+        snapshot = Snapshot.of(reading, axes, reading.declared, self._study.direction)
+        queue = [t for t in reading.trials if t.state == TrialState.WAITING][:count]
+        seed = TrialSeed(seed_of(self._study, reading.trials), len(reading.trials), turn)
+        planned = [Planned(self._wished(reading, axes, t, seed), t._trial_id) for t in queue]
+        if len(queue) < count:
+            planned += map(Planned, self._suggestions(count - len(queue), snapshot, seed))
+        single = {name: d.to_external_repr(_only(d)) for name, d in distributions.items() if d.single()}
+        unplaced = any(t.state == TrialState.RUNNING and not t.params for t in reading.trials)
+        return Batch(snapshot, distributions, tuple(_with(p, single) for p in planned), len(reading.trials), unplaced)
+
+    def propose_ahead(self, count: int = 1) -> None:
+        """Choose the next trials as things stand now, so that whoever asks next need not wait."""
+        reading = Reading.of(self._study)
+        if reading.declared.space is None or any(t.state == TrialState.WAITING for t in reading.trials):
+            return  # what is queued needs no proposal
+        snapshot = Snapshot.of(reading, Axes(reading.declared.space), reading.declared, self._study.direction)
+        seed = TrialSeed(seed_of(self._study, reading.trials), len(reading.trials))
+        if self._ahead is None or self._ahead[0] != _question(snapshot, seed):
+            self._ahead = _question(snapshot, seed), self._chosen(count, snapshot, {}, seed)
+
+    def _suggestions(self, count: int, snapshot: Snapshot, seed: TrialSeed) -> tuple[Suggestion, ...]:
+        if not len(snapshot.axes):  # every parameter has a single value
+            return (Suggestion({}, "design", None, None, True),) * count
+        ahead, self._ahead = self._ahead, None
+        if ahead is not None and len(ahead[1]) >= count and ahead[0] == _question(snapshot, seed):
+            return ahead[1][:count]
+        return self._chosen(count, snapshot, {}, seed)
+
+    def _wished(self, reading: Reading, axes: Axes, trial: FrozenTrial, seed: TrialSeed) -> Suggestion:
+        """What is queued; where that leaves parameters open, they are chosen."""
+        others = Snapshot.of(reading, axes, reading.declared, self._study.direction, without=trial.number)
+        wishes = {name: v for name, v in trial.system_attrs.get("fixed_params", {}).items() if name in axes.names}
+        if axes.place(wishes):
+            return others.wished(wishes, self._memories.get(_models_of(others)))
+        fixed = enqueued(trial, {name: axes.axis(name).distribution for name in axes.names})
+        return self._chosen(1, others, fixed, seed)[0]
+
+    def _chosen(
+        self, count: int, snapshot: Snapshot, fixed: Mapping[str, Any], seed: TrialSeed
+    ) -> tuple[Suggestion, ...]:
+        key = _models_of(snapshot)
+        memory = self._memories.get(key)
+        try:
+            chosen, self._memories[key] = snapshot.ask_batch(count, fixed, seed, memory)
+        except (ArithmeticError, AssertionError) as error:
+            if memory is None:
+                raise
+            _log.warning("a fit failed from where the last one ended (%r); beginning anew", error)
+            chosen, self._memories[key] = snapshot.ask_batch(count, fixed, seed, None)
+        return chosen
+
+
+def _models_of(snapshot: Snapshot) -> tuple[Any, ...]:
+    return tuple(snapshot.axes.names), tuple(snapshot.study.names)
+
+
+def _question(snapshot: Snapshot, seed: TrialSeed) -> tuple[Any, ...]:
+    """All that a suggestion depends on, but for the models' memory."""
+    return snapshot.trials, snapshot.voids, snapshot.study, seed
+
+
+def _only(distribution: BaseDistribution) -> float:
+    """The internal value of a distribution that has but one."""
+    return float(getattr(distribution, "low", 0.0))
+
+
+def _with(planned: Planned, single: Mapping[str, Any]) -> Planned:
+    suggestion = replace(planned.suggestion, params={**single, **planned.suggestion.params})
+    return replace(planned, suggestion=suggestion)

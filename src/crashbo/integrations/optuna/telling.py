@@ -1,0 +1,90 @@
+"""Asking for a trial of an Optuna study, and telling what came of it, from any worker.
+
+May import optimizer and below, and Optuna.
+"""
+
+import time
+from typing import Unpack
+
+import optuna
+from optuna import Study
+from optuna.trial import FrozenTrial, TrialState
+
+from crashbo.integrations.optuna import writing
+from crashbo.integrations.optuna.corrections import Correction
+from crashbo.integrations.optuna.keys import LEASE, MEASURED
+from crashbo.integrations.optuna.settings import declared, user_attrs
+from crashbo.integrations.optuna.stored import EXPIRED, expired, records
+from crashbo.integrations.optuna.writing import End
+from crashbo.optimizer.records import Trial, is_number
+from crashbo.optimizer.told import Said, Told, judged
+
+
+def measure(trial: optuna.Trial, /, **values: float) -> None:
+    """Report measurements of a running trial: `measure(trial, current=104.2)`. The last word counts.
+
+    They are kept whether the trial then succeeds or crashes.
+    """
+    for name, value in values.items():
+        if not is_number(value):
+            raise ValueError(f"{name} must be a finite number; got {value!r}. Leave it out if unknown.")
+    for name, value in values.items():
+        trial.set_user_attr(MEASURED + name, float(value))
+
+
+def ask(study: Study) -> optuna.Trial:
+    """The next trial of a study whose space was declared, with all its parameters."""
+    space = declared(study).space
+    if space is None:
+        raise ValueError(
+            "study must have a declared space to be asked; it has none. Call declare(study, space=...), or study.ask()."
+        )
+    return study.ask(fixed_distributions=dict(space))
+
+
+def tell(study: Study, trial: optuna.Trial | int, *, replace: bool = False, **said: Unpack[Said]) -> Trial:
+    """Say what came of a trial, as `Optimizer.tell` does; `replace=True` corrects one that was told.
+
+    Optuna's own record of a finished trial cannot be changed: a correction stands beside it, with all that was said
+    before, and crashbo reads both.
+    """
+    number = trial if isinstance(trial, int) else trial.number
+    found = _frozen(study, number)
+    if found.state != TrialState.RUNNING and not (found.state.is_finished() and replace):
+        remedy = "Pass replace=True to correct it." if found.state.is_finished() else "Ask for it first."
+        raise ValueError(f"trial {number} must be running to be told; it is {found.state.name}. {remedy}")
+    told = judged(declared(study).constraints, **said)
+    if found.state.is_finished():
+        Correction.of(user_attrs(study), records(study)[number]).changed(told, "tell").write(study)
+    else:
+        writing.note(study, found._trial_id, told)
+        if told.state == "success":
+            study.tell(number, told.cost)
+        else:
+            study.tell(number, state=TrialState.FAIL)
+    return records(study)[number]
+
+
+def renew(trial: optuna.Trial, seconds: float) -> None:
+    """Let a running trial's lease end so many seconds from now."""
+    trial.storage.set_trial_system_attr(trial._trial_id, LEASE, time.time() + seconds)
+
+
+def void_expired(study: Study, *, lease: float | None = None) -> list[int]:
+    """Store trials whose lease has run out as failed, so that dashboards no longer show them running; their numbers.
+
+    The models leave them out in any case. A worker that turns out to live cannot `study.tell` such a trial any more,
+    but `tell(study, number, ..., replace=True)` still can.
+    """
+    lease, now = lease or declared(study).lease, time.time()
+    running = study.get_trials(deepcopy=False, states=(TrialState.RUNNING,))
+    late = [t for t in running if expired(t, lease, now)]
+    closed = writing.write(study, [End(t._trial_id, Told("void", reason=EXPIRED)) for t in late])
+    return [t.number for t, was_open in zip(late, closed, strict=True) if was_open]
+
+
+def _frozen(study: Study, number: int) -> FrozenTrial:
+    trials = study.get_trials(deepcopy=False)
+    if not 0 <= number < len(trials):
+        raise ValueError(f"trial must be one of this study's {len(trials)}; got number {number}. See records(study).")
+    return trials[number]
