@@ -9,8 +9,8 @@ from pathlib import Path
 from crashbo.app import results
 from crashbo.app.results import Origin
 from crashbo.paper.campaign import Campaign, run_all
-from crashbo.paper.ledger import Ledger
 from crashbo.paper.methods import METHODS, PROBLEMS
+from crashbo.paper.run_log import RunLog
 from crashbo.paper.runs import Run
 from crashbo.paper.summary import Summary, claims, summarise
 
@@ -49,8 +49,8 @@ def reproduce(options: argparse.Namespace) -> str:
 
     campaign = campaign_of(options)
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    with Ledger(options.output / "runs") as ledger, _Progress() as progress:
-        runs = run_all(campaign.specs(), ledger, workers=options.workers or cores, report=progress)
+    with RunLog(options.output / "runs") as log, _Progress() as progress:
+        runs = run_all(campaign.specs(), log, workers=options.workers or cores, report=progress)
     summary = summarise(campaign, runs)
     plots.save(result_plots.draw_figure(summary), options.output / "figure.png")
     plots.save(result_plots.draw_curves(summary), options.output / "curves.png")

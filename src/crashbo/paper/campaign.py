@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from crashbo import problems
-from crashbo.paper.ledger import Ledger
 from crashbo.paper.methods import METHODS
+from crashbo.paper.run_log import RunLog
 from crashbo.paper.runs import Run, Spec, execute
 
 # Called when a run has ended, with how many have, and how many there are to make.
@@ -65,19 +65,19 @@ class Campaign:
         ]
 
 
-def run_all(specs: Sequence[Spec], ledger: Ledger, *, workers: int, report: Report | None = None) -> list[Run]:
-    """The runs of all specs, in their order; those that the ledger lacks are made now, and kept as they end."""
-    todo = [spec for spec in specs if spec not in ledger.runs]
+def run_all(specs: Sequence[Spec], log: RunLog, *, workers: int, report: Report | None = None) -> list[Run]:
+    """The runs of all specs, in their order; those that the log lacks are made now, and kept as they end."""
+    todo = [spec for spec in specs if spec not in log.runs]
     if todo:
         for name in _THREADS:  # read by the workers when they load NumPy: threads would fight over the cores
             os.environ.setdefault(name, "1")
         # Spawned, not forked: a worker's arithmetic then does not depend on what this process has loaded.
         with multiprocessing.get_context("spawn").Pool(min(workers, len(todo)), _prepare_worker) as pool:
             for done, run in enumerate(pool.imap_unordered(_attempt, todo), start=1):
-                ledger.add(run)
+                log.add(run)
                 if report is not None:
                     report(run, done, len(todo))
-    return [ledger.runs[spec] for spec in specs]
+    return [log.runs[spec] for spec in specs]
 
 
 def _attempt(spec: Spec) -> Run:
