@@ -58,9 +58,8 @@ def test_what_a_kill_left_of_a_line_is_cut_off_and_the_next_entry_stands_in_a_li
 def test_a_whole_line_that_is_no_object_is_refused_by_its_number_and_nothing_is_cut_off(opened, path, damage):
     path.write_bytes(b'{"i": 0}\n' + damage + b'\n{"i": 2}\n{"torn')
     before = path.read_bytes()
-    with pytest.raises(
-        ValueError, match=r"^log must hold an entry in every line; line 2 of .*jsonl is none\. Mend it\.$"
-    ):
+    words = r"^log must hold an entry in every line; line 2 of .*jsonl is none\. Mend it\.$"
+    with pytest.raises(ValueError, match=words):
         opened().read()
     assert path.read_bytes() == before
 

@@ -6,7 +6,7 @@ from crashbo.optimizer.minimize import Result, minimize
 from crashbo.optimizer.optimizer import Optimizer, Recommendation
 from crashbo.optimizer.records import Constraint, Crash, Outcome, Trial, Unmeasured, Void
 from crashbo.search.risk import Budget, MinSafe
-from crashbo.search.space import Choice, Float, Int
+from crashbo.search.space import Choice, Float, Int, Space
 from crashbo.version import __version__
 
 __all__ = [
@@ -21,6 +21,7 @@ __all__ = [
     "Outcome",
     "Recommendation",
     "Result",
+    "Space",
     "Trial",
     "Unmeasured",
     "Void",
