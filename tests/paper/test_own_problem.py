@@ -106,5 +106,5 @@ def test_a_campaign_takes_each_of_them_once(tmp_path, monkeypatch):
     (tmp_path / "once_mill.py").write_text(MACHINE)
     campaign = Campaign(("random",), ("once_mill:problem", "lsq"), 1, 3)
     assert [spec.problem for spec in campaign.specs()] == ["once_mill:problem", "lsq"]
-    with pytest.raises(ValueError, match="problems must be different ones of toy1d, .*once_mill:problem"):
+    with pytest.raises(ValueError, match=r"problems must be different ones of toy1d, .*once_mill:problem"):
         Campaign(("random",), ("once_mill:problem", "once_mill:problem"), 1, 3)
