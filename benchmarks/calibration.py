@@ -24,7 +24,7 @@ import crashbo
 import tuning_problems
 from crashbo.app import reliability
 from crashbo.problems.problem import Problem
-from crashbo.search.trust import Trust
+from crashbo.search.calibration import Calibration
 
 # The paper's are left for the check; the spring and the reducer crash nearly everywhere, so that nothing is learnt.
 LEFT_OUT = ("toy1d", "eggcrate2d", "eggcrate2d-corner", "hartmann6d", "michalewicz10d", "gardner2", "speed-reducer")
@@ -81,7 +81,7 @@ def run(study: Study) -> dict[str, Any]:
 def replayed(record: dict[str, Any]) -> list[float]:
     """What would have been reported by the present correction, proposal by proposal."""
     p, safe = np.array(record["model"]), np.array(record["safe"], dtype=bool)
-    return [Trust.of(p[:i], ~safe[:i]).corrected(p[i]) for i in range(len(p))]
+    return [Calibration.of(p[:i], ~safe[:i]).corrected(p[i]) for i in range(len(p))]
 
 
 def gathered(records: list[dict[str, Any]]) -> list[reliability.Reliability]:

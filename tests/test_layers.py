@@ -231,7 +231,7 @@ def test_in_every_package_an_import_of_a_neighbour_or_from_above_is_found_out(pa
     ("path", "source"),
     [
         ("numerics/linalg.py", "import os\nimport scipy.linalg\nfrom numpy.typing import NDArray"),
-        ("models/ep.py", "from crashbo.models.steps import Steps\nfrom ..numerics import linalg\nfrom . import fit"),
+        ("models/ep.py", "from crashbo.models.gpcr import GPCR\nfrom ..numerics import linalg\nfrom . import latent"),
         ("models/ep.py", "from crashbo.lines import Lines\nfrom crashbo import version"),
         ("app/plots.py", "import matplotlib.pyplot\nfrom crashbo.optimizer import optimizer"),
         ("problems/toy.py", "from crashbo.version import __version__\nfrom crashbo.problems import problem"),

@@ -7,7 +7,7 @@ import pytest
 from machines import SPACE, cost_of
 
 import crashbo
-from crashbo.search.trust import Trust
+from crashbo.search.calibration import Calibration
 
 LOAD, HEAT = 1.1, 62.0  # the loads at which a machine with two causes trips
 
@@ -205,9 +205,11 @@ def test_a_proposal_reports_the_model_s_p_safe_as_the_stored_trials_bear_it_out(
     optimizer = told(6)
     asked(optimizer, silent, 3)
     searched = [t for t in optimizer.trials if t.origin == "search"]
-    trust = Trust.of(np.array([t.p_model for t in searched]), np.array([t.state == "crash" for t in searched]))
+    calibration = Calibration.of(
+        np.array([t.p_model for t in searched]), np.array([t.state == "crash" for t in searched])
+    )
     again = crashbo.Optimizer.from_json(optimizer.to_json())
     trial = optimizer.ask()
-    assert trust != Trust()
-    assert trial.p_safe == pytest.approx(trust.corrected(trial.p_model))
+    assert calibration != Calibration()
+    assert trial.p_safe == pytest.approx(calibration.corrected(trial.p_model))
     assert again.ask() == trial

@@ -6,7 +6,7 @@ from scipy.special import log_ndtr
 from scipy.stats import norm
 
 from crashbo.models.crash import CrashModel
-from crashbo.models.crowd import Crowd
+from crashbo.models.ensemble import Ensemble
 from crashbo.models.hybrid import HybridData
 from crashbo.models.latent import Hyperparameters, condition
 from crashbo.search.acquisition import LogEI, LogGamma
@@ -48,7 +48,7 @@ def trials(G, seed=0, n=14):
 
 
 def log_gamma(G, widen=None, *, wary=False):
-    return LogGamma(Crowd.of(CrashModel.condition(*trials(G), parts=parts(G)).posterior, widen), wary)
+    return LogGamma(Ensemble.of(CrashModel.condition(*trials(G), parts=parts(G)).posterior, widen), wary)
 
 
 def finite_differences(function, X, h=1e-5):
@@ -93,7 +93,7 @@ def test_log_gamma_is_the_sum_of_the_constraints_log_probabilities(G):
     gamma = log_gamma(G)
     direct = np.zeros(len(points()))
     for j, part in enumerate(parts(G)):
-        mean, var = gamma.crowd.members[0].predict(j, points())
+        mean, var = gamma.ensemble.members[0].predict(j, points())
         direct += log_ndtr((part["threshold"] - mean) / np.sqrt(var + part.get("crash_noise_std", 0.0) ** 2))
     np.testing.assert_allclose(gamma(points()), direct, rtol=1e-10)
 

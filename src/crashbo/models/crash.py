@@ -22,7 +22,7 @@ from crashbo.models.fit import Fit, carry_over, fit
 from crashbo.models.hybrid import HybridData
 from crashbo.models.hyperpriors import Hyperprior, Prior, resolve
 from crashbo.models.latent import Posterior
-from crashbo.models.parts import Part, make_part
+from crashbo.models.parametrisation import Parametrisation, parametrise
 
 Array = NDArray[np.float64]
 Blame = Sequence[Sequence[int] | None] | None
@@ -85,13 +85,13 @@ class CrashModel:
         G, D = len(data.Y), data.X.shape[1]
         noises = list(noise_std) if noise_std is not None else [None] * G
         limits = list(threshold) if threshold is not None else [None] * G
-        parts = make_parts(
+        parametrisations = parametrise_all(
             data,
             resolve(prior, D),
             noise_std=[checks.noise_of(std, data) for std in noises],
             thresholds=[checks.threshold(limit) for limit in limits],
         )
-        fitted = fit(data, parts, start=None if start is None else carry_over(start.posterior, data))
+        fitted = fit(data, parametrisations, start=None if start is None else carry_over(start.posterior, data))
         return cls(fitted.posterior, fitted)
 
     @property
@@ -108,7 +108,7 @@ class CrashModel:
     def thresholds(self) -> tuple[float | None, ...]:
         """One a constraint; None before a success was measured."""
         return tuple(
-            h.threshold if self.fitted is None or thresholds.has_meaning(self.fitted.parts[j]) else None
+            h.threshold if self.fitted is None or thresholds.has_meaning(self.fitted.parametrisations[j]) else None
             for j, h in enumerate(self.posterior.hypers)
         )
 
@@ -122,7 +122,7 @@ class CrashModel:
         if self.fitted is None:
             return self.posterior.hypers[j].threshold, self.posterior.hypers[j].threshold
         if j not in self._intervals:
-            self._intervals[j] = thresholds.interval(self.posterior, self.fitted.parts, j)
+            self._intervals[j] = thresholds.interval(self.posterior, self.fitted.parametrisations, j)
         return self._intervals[j]
 
     @cached_property
@@ -163,20 +163,20 @@ class CrashModel:
         return z
 
 
-def make_parts(
+def parametrise_all(
     data: HybridData,
     prior: Hyperprior,
     *,
     noise_std: Sequence[float | Array | None],
     thresholds: Sequence[float | tuple[float, float] | None],
-) -> tuple[Part, ...]:
+) -> tuple[Parametrisation, ...]:
     """What a fit learns of each constraint, with noise and threshold where they are given.
 
     What nobody measured, beside something that was, is taken for the rarer cause of crashes.
     """
     measured = [bool(row.any()) for row in data.measured]
     return tuple(
-        make_part(
+        parametrise(
             y,
             sign,
             prior if seen or not any(measured) else prior.rare(),

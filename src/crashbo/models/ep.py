@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.lapack import dposv
 
-from crashbo.models.steps import Steps, Tilted
+from crashbo.models.likelihood import StepLikelihood, Tilted
 from crashbo.numerics import linalg
 from crashbo.numerics.linalg import SitePosterior
 
@@ -75,7 +75,7 @@ def propagate(
     K: tuple[Array, ...],
     p: Array,
     y: Array,
-    steps: Steps,
+    likelihood: StepLikelihood,
     *,
     start: Sites | None = None,
     first: NDArray[np.intp] | None = None,
@@ -88,14 +88,14 @@ def propagate(
     """
     sites = np.array(start) if start is not None else np.zeros((2, *p.shape))
     # Labels that contradict each other at one x drive the sites of a hard step apart without end.
-    reach = _REACH * (1.0 + float(np.abs(y).max()) + float(np.abs(steps.thresholds).max()))
+    reach = _REACH * (1.0 + float(np.abs(y).max()) + float(np.abs(likelihood.thresholds).max()))
     observed = np.array([p, p * y])
     best: _Sweep | None = None
     history: list[_Sweep] = []
     damping, since_best, sweeps = 1.0, 0, 0
     while sweeps < max_sweeps:
         sweeps += 1
-        sweep = _sweep(K, first, observed, steps, sites, reach)
+        sweep = _sweep(K, first, observed, likelihood, sites, reach)
         if sweep is None:  # the sites are too strong for the prior, or run away: go half-way back
             if not history and not np.any(sites):
                 reach = np.inf  # without any site there is nothing to go back to: the measurements are that far
@@ -132,7 +132,7 @@ def _sweep(
     K: tuple[Array, ...],
     first: NDArray[np.intp] | None,
     observed: Array,
-    steps: Steps,
+    likelihood: StepLikelihood,
     sites: Array,
     reach: float,
 ) -> _Sweep | None:
@@ -155,7 +155,7 @@ def _sweep(
     all_usable = bool(usable.all())
     if not all_usable:
         mu_cav, v_cav = np.where(usable, mu_cav, mu), np.where(usable, v_cav, v)
-    tilted = steps.tilted(mu_cav, v_cav)
+    tilted = likelihood.tilted(mu_cav, v_cav)
     mu_hat, v_hat = mu_cav + v_cav * tilted.slope, v_cav * tilted.ratio
     proposal = np.empty_like(sites)
     # Labels that contradict each other at one x drive the sites of a hard step to infinity: stop them there.

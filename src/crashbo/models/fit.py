@@ -12,9 +12,9 @@ from crashbo.models import latent
 from crashbo.models.ep import Sites
 from crashbo.models.hybrid import HybridData
 from crashbo.models.information import information
+from crashbo.models.initial_lengthscales import with_initial_lengthscales
 from crashbo.models.latent import Hyperparameters, Posterior, Warm
-from crashbo.models.parts import Part
-from crashbo.models.screen import screened
+from crashbo.models.parametrisation import Parametrisation
 from crashbo.numerics import bfgs
 
 Array = NDArray[np.float64]
@@ -37,7 +37,7 @@ class Fit:
     """A posterior at the most probable hyperparameters, and how it was found."""
 
     posterior: Posterior
-    parts: tuple[Part, ...]
+    parametrisations: tuple[Parametrisation, ...]
     log_posterior: float
     evaluations: int  # of the evidence
     sweeps: int  # of EP, in all
@@ -46,18 +46,18 @@ class Fit:
 
 def fit(
     data: HybridData,
-    parts: tuple[Part, ...],
+    parametrisations: tuple[Parametrisation, ...],
     *,
     start: Warm | None = None,
     max_evaluations: int = _MAX_EVALUATIONS,
     tolerance: float = _FINAL_TOLERANCE,
     enough: float = _ENOUGH,
 ) -> Fit:
-    """Maximise log Z_EP plus log prior over what the parts learn.
+    """Maximise log Z_EP plus log prior over what the parametrisations learn.
 
     Args:
         data: in the user's units.
-        parts: one a latent function.
+        parametrisations: one a latent function.
         start: an earlier fit to (some of) the same trials, to begin from.
         max_evaluations: of the evidence.
         tolerance: of EP in the posterior that is returned.
@@ -65,12 +65,14 @@ def fit(
     """
     sites = None
     if start is not None and start.measured == data.kind:
-        parts = tuple(part.started_from(h) for part, h in zip(parts, start.hypers, strict=True))
+        parametrisations = tuple(p.started_from(h) for p, h in zip(parametrisations, start.hypers, strict=True))
         sites = start.sites
     elif not data.joint.any():
-        parts = tuple(screened(part, data, j) for j, part in enumerate(parts))
+        parametrisations = tuple(with_initial_lengthscales(p, data, j) for j, p in enumerate(parametrisations))
     search = _Search(max_evaluations, tolerance, enough)
-    return search.one(data, parts[0], sites) if len(parts) == 1 else search.several(data, parts, sites)
+    if len(parametrisations) == 1:
+        return search.one(data, parametrisations[0], sites)
+    return search.several(data, parametrisations, sites)
 
 
 @dataclass(frozen=True)
@@ -79,13 +81,13 @@ class _Search:
     tolerance: float
     enough: float
 
-    def one(self, data: HybridData, part: Part, sites: Sites | None) -> Fit:
+    def one(self, data: HybridData, p: Parametrisation, sites: Sites | None) -> Fit:
         """The fit of one latent function."""
-        objective = _Objective(data, part, sites)
+        objective = _Objective(data, p, sites)
         bfgs.minimise(
             objective,
-            part.pack(part.start)[None, :],
-            *part.bounds(),
+            p.pack(p.start)[None, :],
+            *p.bounds(),
             evaluations=self.max_evaluations,
             enough=self.enough,
             reach=_REACH,
@@ -97,18 +99,21 @@ class _Search:
         posterior = latent.condition(data, best.hypers, start=best.sites(), grams=best.grams, tolerance=self.tolerance)
         converged = posterior.ep.converged and objective.evaluations < self.max_evaluations
         sweeps = objective.sweeps + posterior.ep.sweeps
-        reached = log_posterior(posterior, (part,))
-        return Fit(posterior, (part,), reached, objective.evaluations, sweeps, converged)
+        reached = log_posterior(posterior, (p,))
+        return Fit(posterior, (p,), reached, objective.evaluations, sweeps, converged)
 
-    def several(self, data: HybridData, parts: tuple[Part, ...], sites: Sites | None) -> Fit:
+    def several(self, data: HybridData, parametrisations: tuple[Parametrisation, ...], sites: Sites | None) -> Fit:
         """The fit of several: each alone while the others stand still, until that gains nothing.
 
         Only crashes that were not blamed couple them. Where no alone fit gains, the gradient of the whole vanishes:
         its sites are stationary, so those of the others do not matter to it. All begin from the same state, not
         one from the last one's: the order of the constraints must not matter.
         """
-        posterior = latent.condition(data, _hypers(parts), start=sites, tolerance=_EP_TOLERANCE, max_sweeps=_MAX_SWEEPS)
-        best = Fit(posterior, parts, log_posterior(posterior, parts), 1, posterior.ep.sweeps, False)
+        posterior = latent.condition(
+            data, _hypers(parametrisations), start=sites, tolerance=_EP_TOLERANCE, max_sweeps=_MAX_SWEEPS
+        )
+        reached = log_posterior(posterior, parametrisations)
+        best = Fit(posterior, parametrisations, reached, 1, posterior.ep.sweeps, False)
         coupled, before = bool(data.joint.any()), 0.0
         for i in range(_PASSES if coupled else 1):
             coarse = replace(self, enough=max(self.enough, _COARSE)) if coupled and i == 0 else self
@@ -118,7 +123,7 @@ class _Search:
             else:
                 gain, best = 0.0, replace(found, posterior=best.posterior, log_posterior=best.log_posterior)
             likely = gain * min(gain / before, 1.0) if before else gain  # of the next one
-            if likely < _PASS_ENOUGH * len(parts):
+            if likely < _PASS_ENOUGH * len(parametrisations):
                 break
             before = gain
         posterior = best.posterior
@@ -131,8 +136,10 @@ class _Search:
     def _pass(self, before: Fit) -> Fit:
         """Every latent function fitted once, and the posterior of all together at what was found."""
         data, (tau, nu), z = before.posterior.data, before.posterior.sites(), before.posterior.z()
-        parts = tuple(map(Part.started_from, before.parts, before.posterior.hypers))
-        alone = [self.one(data.alone(j, z), part, Sites(tau[j : j + 1], nu[j : j + 1])) for j, part in enumerate(parts)]
+        parametrisations = tuple(map(Parametrisation.started_from, before.parametrisations, before.posterior.hypers))
+        alone = [
+            self.one(data.alone(j, z), p, Sites(tau[j : j + 1], nu[j : j + 1])) for j, p in enumerate(parametrisations)
+        ]
         sites = Sites(*(np.concatenate(rows) for rows in zip(*(fit.posterior.sites() for fit in alone), strict=True)))
         posterior = latent.condition(
             data,
@@ -144,43 +151,43 @@ class _Search:
         )
         return Fit(
             posterior,
-            parts,
-            log_posterior(posterior, parts),
+            parametrisations,
+            log_posterior(posterior, parametrisations),
             before.evaluations + sum(fit.evaluations for fit in alone),
             before.sweeps + posterior.ep.sweeps + sum(fit.sweeps for fit in alone),
             all(fit.converged for fit in alone),
         )
 
 
-def _hypers(parts: tuple[Part, ...]) -> tuple[Hyperparameters, ...]:
-    return tuple(part.outside(part.start) for part in parts)
+def _hypers(parametrisations: tuple[Parametrisation, ...]) -> tuple[Hyperparameters, ...]:
+    return tuple(p.outside(p.start) for p in parametrisations)
 
 
-def log_posterior(posterior: Posterior, parts: tuple[Part, ...]) -> float:
-    """Log evidence plus log prior; densities in the parts' own units, where they do not depend on the user's."""
+def log_posterior(posterior: Posterior, parametrisations: tuple[Parametrisation, ...]) -> float:
+    """Log evidence plus log prior; densities in units of their own, where they do not depend on the user's."""
     total = posterior.log_evidence
-    for j, (part, h) in enumerate(zip(parts, posterior.hypers, strict=True)):
-        total += posterior.data.measured[j].sum() * np.log(part.scale) + part.log_prior(part.inside(h))[0]
+    for j, (p, h) in enumerate(zip(parametrisations, posterior.hypers, strict=True)):
+        total += posterior.data.measured[j].sum() * np.log(p.scale) + p.log_prior(p.inside(h))[0]
     return float(total)
 
 
 class _Objective:
     """The negative log posterior of one latent function; it remembers the last sites and the best point."""
 
-    def __init__(self, data: HybridData, part: Part, sites: Sites | None) -> None:
-        self.data, self.part, self.sites = data, part, sites
-        # Densities are compared in the part's own units, where they do not depend on the user's.
-        self.units = float(data.measured.sum() * np.log(part.scale))
+    def __init__(self, data: HybridData, p: Parametrisation, sites: Sites | None) -> None:
+        self.data, self.p, self.sites = data, p, sites
+        # Densities are compared in the parametrisation's own units, where they do not depend on the user's.
+        self.units = float(data.measured.sum() * np.log(p.scale))
         self.best: Posterior | None = None
         self.best_value = -np.inf
         self.evaluations = self.sweeps = 0
         self.patience = _MAX_SWEEPS
 
     def __call__(self, points: Array, _: NDArray[np.intp]) -> tuple[Array, Array]:
-        h = self.part.unpack(points[0])
+        h = self.p.unpack(points[0])
         post = latent.condition(
             self.data,
-            (self.part.outside(h),),
+            (self.p.outside(h),),
             start=self.sites,
             tolerance=_EP_TOLERANCE,
             max_sweeps=self.patience,
@@ -188,20 +195,20 @@ class _Objective:
         self.patience = _MAX_SWEEPS if post.ep.converged else max(self.patience // 2, _MIN_SWEEPS)
         self.evaluations += 1
         self.sweeps += post.ep.sweeps
-        log_prior, prior_slopes = self.part.log_prior(h)
+        log_prior, prior_slopes = self.p.log_prior(h)
         value = post.log_evidence + self.units + log_prior
         if self.best is None or value > self.best_value:
             self.best, self.best_value = post, value
         if not np.isfinite(value):
             return np.array([np.inf]), np.zeros_like(points)
         self.sites = post.sites()
-        slopes = post.gradient(0).in_units(self.part.scale).plus(prior_slopes)
-        return np.array([-value]), -self.part.chain(h, slopes)[None, :]
+        slopes = post.gradient(0).in_units(self.p.scale).plus(prior_slopes)
+        return np.array([-value]), -self.p.chain(h, slopes)[None, :]
 
     def metric(self) -> Array:
         """A guess of the inverse Hessian at the best point."""
         assert self.best is not None
-        return self.part.metric(self.part.inside(self.best.hypers[0]), information(self.best, 0))[None]
+        return self.p.metric(self.p.inside(self.best.hypers[0]), information(self.best, 0))[None]
 
 
 def carry_over(earlier: Posterior, data: HybridData) -> Warm:

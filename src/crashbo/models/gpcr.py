@@ -20,7 +20,7 @@ from crashbo.models.fit import Fit, carry_over, fit
 from crashbo.models.hybrid import HybridData
 from crashbo.models.hyperpriors import Prior, resolve
 from crashbo.models.latent import Hyperparameters, Posterior
-from crashbo.models.parts import make_part
+from crashbo.models.parametrisation import parametrise
 
 Array = NDArray[np.float64]
 
@@ -103,7 +103,7 @@ class GPCR:
         data = hybrid_data(X, y, crashed, censored, whole=True)
         checks.start(start, cls, data.X)
         D = data.X.shape[1]
-        part = make_part(
+        parametrisation = parametrise(
             data.Y[0],
             data.sign[0],
             resolve(prior, D),
@@ -111,7 +111,7 @@ class GPCR:
             noise_std=checks.noise_of(noise_std, data),
             threshold=checks.threshold(threshold),
         )
-        fitted = fit(data, (part,), start=None if start is None else carry_over(start.posterior, data))
+        fitted = fit(data, (parametrisation,), start=None if start is None else carry_over(start.posterior, data))
         return cls(fitted.posterior, fitted)
 
     @property
@@ -122,7 +122,7 @@ class GPCR:
     @property
     def threshold(self) -> float | None:
         """The crash threshold, as given or the most probable one; None before a success was measured."""
-        if self.fitted is not None and not thresholds.has_meaning(self.fitted.parts[0]):
+        if self.fitted is not None and not thresholds.has_meaning(self.fitted.parametrisations[0]):
             return None
         return self.hyperparameters.threshold
 
@@ -131,7 +131,7 @@ class GPCR:
         """An interval that holds the threshold with 90 % probability; None before a success was measured."""
         if self.fitted is None:
             return self.hyperparameters.threshold, self.hyperparameters.threshold
-        return thresholds.interval(self.posterior, self.fitted.parts)
+        return thresholds.interval(self.posterior, self.fitted.parametrisations)
 
     @property
     def log_evidence(self) -> float:

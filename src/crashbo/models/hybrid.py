@@ -12,7 +12,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from crashbo.models.steps import others_of
+from crashbo.models.likelihood import others_of
 
 Array = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -24,11 +24,11 @@ class HybridData:
 
     X: Array
     Y: Array  # (G, n), NaN where there is no measurement
-    sign: Array  # (G, n), of steps.Steps
-    joint: Bools  # (n,), of steps.Steps
+    sign: Array  # (G, n), of StepLikelihood
+    joint: Bools  # (n,), of StepLikelihood
     lower: Array | None = None  # (G, n), readings that were cut off, in rows of their own; NaN elsewhere
     origin: NDArray[np.intp] | None = None  # (n,), the trial that a row belongs to, where there are other rows
-    others: Array | None = None  # (2, n), of steps.Steps
+    others: Array | None = None  # (2, n), of StepLikelihood
 
     @staticmethod
     def of(X: Array, Y: Array, sign: Array, joint: Bools, censored: Bools, *, whole: bool = False) -> "HybridData":
@@ -98,7 +98,7 @@ class HybridData:
         return value if self.origin is None or np.ndim(value) == 0 else np.asarray(value)[self.origin]
 
     def alone(self, j: int, z: Array) -> "HybridData":
-        """What is said of latent function j while the others stand still; z, (G, n), of steps.Steps at the cavities."""
+        """What is said of latent function j while the others stand still; z, (G, n), of the cavities."""
         own = slice(j, j + 1)
         lower = None if self.lower is None else self.lower[own]
         others = others_of(z, j) if self.joint.any() else None

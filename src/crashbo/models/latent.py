@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 from crashbo.models import ep
 from crashbo.models.ep import Sites
 from crashbo.models.hybrid import HybridData
+from crashbo.models.likelihood import StepLikelihood
 from crashbo.models.moments import Moments
-from crashbo.models.steps import Steps
 from crashbo.numerics.gaussians import LOG_SQRT_2PI
 from crashbo.numerics.kernels import MATERN52, Kernel, trace_gradient
 from crashbo.numerics.linalg import times
@@ -181,7 +181,7 @@ class Posterior:
         return condition(self.data.with_crashes(X), self.hypers, kernel=self.kernel, start=sites)
 
     def z(self) -> Array:
-        """Distances of the cavities from their thresholds, (G, n), in their own spread: z of steps.Steps."""
+        """Distances of the cavities from their thresholds, (G, n), in their own spread: z of StepLikelihood."""
         scale, mean = _scales(self.hypers)
         c, s = (np.array([[getattr(h, name)] for h in self.hypers]) for name in ("threshold", "crash_noise_std"))
         mu_cav, v_cav = self.ep.cavities
@@ -234,7 +234,7 @@ def condition(
         bounds = ~np.isnan(data.lower)
         levels = np.where(bounds, data.lower, levels)
         scatter = np.where(bounds, np.sqrt(noise2), scatter)
-    steps = Steps(data.sign, data.joint, (levels - mean) / scale, scatter, data.others)
+    likelihood = StepLikelihood(data.sign, data.joint, (levels - mean) / scale, scatter, data.others)
     grams = grams or tuple(kernel.gram(data.X, h.lengthscales) for h in hypers)
     if start is not None:
         start = Sites(start.tau * scale**2, (start.nu - start.tau * mean) * scale)
@@ -242,7 +242,7 @@ def condition(
         tuple(K for K, _ in grams),
         p,
         y,
-        steps,
+        likelihood,
         start=start,
         first=data.first,
         tolerance=tolerance,

@@ -16,7 +16,7 @@ from crashbo.models.fit import Fit, carry_over, fit
 from crashbo.models.hybrid import HybridData
 from crashbo.models.hyperpriors import Prior, resolve
 from crashbo.models.latent import Hyperparameters, Posterior
-from crashbo.models.parts import make_part
+from crashbo.models.parametrisation import parametrise
 
 Array = NDArray[np.float64]
 
@@ -61,8 +61,10 @@ class GP:
         checks.start(start, cls, data.X)
         D = data.X.shape[1]
         noise = checks.noise_of(noise_std, data)
-        part = make_part(data.Y[0], data.sign[0], resolve(prior, D), dimension=D, labelled=False, noise_std=noise)
-        fitted = fit(data, (part,), start=None if start is None else carry_over(start.posterior, data))
+        parametrisation = parametrise(
+            data.Y[0], data.sign[0], resolve(prior, D), dimension=D, labelled=False, noise_std=noise
+        )
+        fitted = fit(data, (parametrisation,), start=None if start is None else carry_over(start.posterior, data))
         return cls(fitted.posterior, fitted)
 
     @property

@@ -3,7 +3,7 @@
 May import numerics only.
 
 The density of c is exp(log Z_EP) times the priors, with all other hyperparameters re-optimised along c, on
-a grid in the fit's own coordinate t (see `parts`), which resolves both the wall at the highest success and
+a grid in the fit's own coordinate t (see `parametrisation`), which resolves both the wall at the highest success and
 the long tail above it. Holding the others makes the interval much too short. A profile is not an integral,
 so it is still a little short; the nominal level makes up for that, and was set on data drawn from the model,
 by the generator of `benchmarks/coverage.py`, which measures the outcome.
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from crashbo.models import latent
 from crashbo.models.fit import fit
 from crashbo.models.latent import Posterior
-from crashbo.models.parts import Part
+from crashbo.models.parametrisation import Parametrisation
 
 Array = NDArray[np.float64]
 
@@ -39,63 +39,65 @@ _MAX_SWEEPS = 20
 _MAX_EVALUATIONS = 6  # a grid point, from its neighbour's optimum
 
 
-def has_meaning(part: Part) -> bool:
+def has_meaning(p: Parametrisation) -> bool:
     """Whether there is a threshold to speak of: one that is known, or learnt from a measured success."""
-    return part.known_threshold is not None or ("threshold" in part.learnt and part.success_measured)
+    return p.known_threshold is not None or ("threshold" in p.learnt and p.success_measured)
 
 
-def interval(posterior: Posterior, parts: tuple[Part, ...], j: int = 0) -> tuple[float, float] | None:
+def interval(
+    posterior: Posterior, parametrisations: tuple[Parametrisation, ...], j: int = 0
+) -> tuple[float, float] | None:
     """The 90 % interval of latent function j's threshold, equal-tailed, in the user's units."""
-    part = parts[j]
-    if not has_meaning(part):
+    p = parametrisations[j]
+    if not has_meaning(p):
         return None
     c_map = posterior.hypers[j].threshold
-    if part.known_threshold is not None:
+    if p.known_threshold is not None:
         return c_map, c_map
-    c, log_density = _profile(posterior.alone(j), part)
+    c, log_density = _profile(posterior.alone(j), p)
     low, high = _quantiles(c, log_density, ((1.0 - _NOMINAL) / 2.0, (1.0 + _NOMINAL) / 2.0))
-    return min(part.shift + part.scale * low, c_map), max(part.shift + part.scale * high, c_map)
+    return min(p.shift + p.scale * low, c_map), max(p.shift + p.scale * high, c_map)
 
 
-def centre_and_spread(posterior: Posterior, part: Part, j: int) -> tuple[float, float]:
+def centre_and_spread(posterior: Posterior, p: Parametrisation, j: int) -> tuple[float, float]:
     """Median and standard deviation of a learnt threshold given all other hyperparameters, in the user's units.
 
     The most probable threshold lies at the wall just above the highest success, at the lower end of what is
     plausible; a search that believes it creeps along the boundary. The median does not.
     """
-    if "threshold" not in part.learnt:
+    if "threshold" not in p.learnt:
         return posterior.hypers[j].threshold, 0.0
-    below, median, above = _quantiles(*_conditional(posterior.alone(j), part), (0.16, 0.5, 0.84))
-    return part.shift + part.scale * median, part.scale * 0.5 * (above - below)
+    below, median, above = _quantiles(*_conditional(posterior.alone(j), p), (0.16, 0.5, 0.84))
+    return p.shift + p.scale * median, p.scale * 0.5 * (above - below)
 
 
-def point(posterior: Posterior, part: Part, j: int) -> float:
+def point(posterior: Posterior, p: Parametrisation, j: int) -> float:
     """A threshold to report, of a posterior at its median, in the user's units.
 
     The median itself, once something has crashed or where the user gave bounds.
     """
-    data, confined = posterior.data, np.isfinite(part.threshold_bounds[0])
-    if "threshold" not in part.learnt or confined or np.any(data.sign[j] < 0.0) or data.joint.any():
+    data, confined = posterior.data, np.isfinite(p.threshold_bounds[0])
+    if "threshold" not in p.learnt or confined or np.any(data.sign[j] < 0.0) or data.joint.any():
         return posterior.hypers[j].threshold
-    (c,) = _quantiles(*_conditional(posterior.alone(j), part), (_NOTHING_CRASHED,))
-    return part.shift + part.scale * c
+    (c,) = _quantiles(*_conditional(posterior.alone(j), p), (_NOTHING_CRASHED,))
+    return p.shift + p.scale * c
 
 
-def _profile(posterior: Posterior, part: Part) -> tuple[Array, Array]:
-    """Thresholds in the part's units and their log density, all else re-optimised."""
+def _profile(posterior: Posterior, p: Parametrisation) -> tuple[Array, Array]:
+    """Thresholds in the parametrisation's units and their log density, all else re-optimised."""
 
     def at(c: float, neighbour: Posterior) -> tuple[float, Posterior]:
         moved = replace(neighbour.hypers[0], threshold=c)
-        held = replace(part, start=part.inside(moved), held=("threshold",))
+        held = replace(p, start=p.inside(moved), held=("threshold",))
         warm = replace(neighbour.warm(), hypers=(moved,))
         found = fit(posterior.data, (held,), start=warm, max_evaluations=_MAX_EVALUATIONS, tolerance=_EP_TOLERANCE)
         return found.log_posterior, found.posterior
 
-    return _along(at, posterior, part, _DROP, _STEP)
+    return _along(at, posterior, p, _DROP, _STEP)
 
 
-def _conditional(posterior: Posterior, part: Part) -> tuple[Array, Array]:
-    """Thresholds in the part's units and their log density, all else held."""
+def _conditional(posterior: Posterior, p: Parametrisation) -> tuple[Array, Array]:
+    """Thresholds in the parametrisation's units and their log density, all else held."""
 
     def at(c: float, neighbour: Posterior) -> tuple[float, Posterior]:
         moved = replace(posterior.hypers[0], threshold=c)
@@ -107,29 +109,29 @@ def _conditional(posterior: Posterior, part: Part) -> tuple[Array, Array]:
             tolerance=_EP_TOLERANCE,
             max_sweeps=_MAX_SWEEPS,
         )
-        return found.log_evidence + part.log_prior(part.inside(moved))[0], found
+        return found.log_evidence + p.log_prior(p.inside(moved))[0], found
 
-    return _along(at, posterior, part, _DROP_HELD, _STEP_HELD)
+    return _along(at, posterior, p, _DROP_HELD, _STEP_HELD)
 
 
 def _along(
     at: Callable[[float, Posterior], tuple[float, Posterior]],
     posterior: Posterior,
-    part: Part,
+    p: Parametrisation,
     drop: float,
     step: float,
 ) -> tuple[Array, Array]:
     """Walk both ways from the most probable threshold until the density has dropped by so many nats."""
-    line = replace(part, start=part.inside(posterior.hypers[0]), held=tuple(set(part.learnt) - {"threshold"}))
+    line = replace(p, start=p.inside(posterior.hypers[0]), held=tuple(set(p.learnt) - {"threshold"}))
     middle = float(line.pack(line.start)[0])
     low, high = (float(end[0]) for end in line.bounds())
     density: dict[float, tuple[float, float]] = {}  # logarithm, and its slope in t
 
     def visit(t: float, neighbour: Posterior) -> Posterior:
         h = line.unpack(np.array([t]))
-        value, here = at(part.outside(h).threshold, neighbour)
-        slope = part.scale * here.in_threshold(0) + part.log_prior(h)[1].threshold
-        density[t] = value, slope * part.rate("threshold", h)
+        value, here = at(p.outside(h).threshold, neighbour)
+        slope = p.scale * here.in_threshold(0) + p.log_prior(h)[1].threshold
+        density[t] = value, slope * p.rate("threshold", h)
         return here
 
     centre = visit(middle, posterior)

@@ -503,7 +503,7 @@ class Optimizer:
             self._remember(task.surrogates)
         params = self.space.decode(proposal.x)
         p = proposal.p_safe
-        reported = None if p is None else task.trust.corrected(p)
+        reported = None if p is None else task.calibration.corrected(p)
         return Trial(self._next, params, p_safe=reported, p_model=p, admissible=proposal.admissible)
 
     def _pending_params(self) -> dict[str, Any]:

@@ -127,7 +127,9 @@ class Trial:
     number: int
     params: dict[str, Any]
     state: State = "pending"
-    p_safe: float | None = None  # as predicted when it was proposed; of the search's proposals as corrected by `Trust`
+    p_safe: float | None = (
+        None  # as predicted when it was proposed; of the search's proposals as corrected by `Calibration`
+    )
     cost: float | None = None
     measured: dict[str, float] = field(default_factory=dict)
     reason: str = ""

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from crashbo.models.crowd import Views
+from crashbo.models.ensemble import EnsembleHyperparameters
 from crashbo.models.ep import Sites
 from crashbo.models.latent import Hyperparameters, Warm
 from crashbo.optimizer.records import AnyConstraint, Constraint, Trial, Unmeasured
@@ -128,7 +128,7 @@ def memory_out(memory: Memory | None) -> dict[str, Any] | None:
         "cost": _warm_out(memory.cost),
         "crash": _warm_out(memory.crash),
         "fitted_at": memory.fitted_at,
-        "views": _views_out(memory.views),
+        "views": _ensemble_out(memory.ensemble),
         "told": memory.told,
     }
 
@@ -142,7 +142,7 @@ def memory_in(saved: dict[str, Any] | None) -> Memory | None:
         _warm_in(saved["cost"]),
         _warm_in(saved["crash"]),
         saved["fitted_at"],
-        _views_in(saved.get("views")),
+        _ensemble_in(saved.get("views")),
         saved.get("told", ""),
     )
 
@@ -164,21 +164,21 @@ def _warm_in(saved: dict[str, Any] | None) -> Warm | None:
     return Warm(_hypers_in(saved["hypers"]), tuple(saved["measured"]), sites)
 
 
-def _views_out(views: Views | None) -> dict[str, Any] | None:
-    if views is None:
+def _ensemble_out(ensemble: EnsembleHyperparameters | None) -> dict[str, Any] | None:
+    if ensemble is None:
         return None
     return {
-        "hypers": [_hypers_out(hypers) for hypers in views.hypers],
-        "log_weights": views.log_weights.tolist(),
-        "spreads": views.spreads.tolist(),
+        "hypers": [_hypers_out(hypers) for hypers in ensemble.hypers],
+        "log_weights": ensemble.log_weights.tolist(),
+        "spreads": ensemble.spreads.tolist(),
     }
 
 
-def _views_in(saved: dict[str, Any] | None) -> Views | None:
+def _ensemble_in(saved: dict[str, Any] | None) -> EnsembleHyperparameters | None:
     if saved is None:
         return None
     hypers = tuple(map(_hypers_in, saved["hypers"]))
-    return Views(hypers, np.array(saved["log_weights"]), np.array(saved["spreads"]))
+    return EnsembleHyperparameters(hypers, np.array(saved["log_weights"]), np.array(saved["spreads"]))
 
 
 def _hypers_out(hypers: tuple[Hyperparameters, ...]) -> list[dict[str, Any]]:

@@ -6,7 +6,7 @@ Notation, at m points X in the unit cube:
     f, g_j     cost and constraints; mu, var their posterior moments
     eta        the cost to improve upon
     Gamma      probability of success, prod_j Phi(z_j), z_j = (c_j - mu_j) / sqrt(var_j + s_j^2),
-               its mean over a crowd of K posteriors
+               its mean over an ensemble of K posteriors
     v          share of the prior's variance that is left, var_j / outputscale_j: 1 where nobody has been
 
 A search keeps where it is safe, and a model that has seen little else takes the rest of the space for much the same. So
@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_ndtr, ndtr
 
-from crashbo.models.crowd import Crowd
+from crashbo.models.ensemble import Ensemble
 from crashbo.models.latent import Posterior
 from crashbo.numerics.gaussians import log_unit_improvement, tail
 
@@ -36,37 +36,37 @@ _WIDER = 2.0
 
 @dataclass(frozen=True)
 class LogGamma:
-    """log P(safe): the mean over a crowd of crash posteriors."""
+    """log P(safe): the mean over an ensemble of crash posteriors."""
 
-    crowd: Crowd
+    ensemble: Ensemble
     wary: bool = False  # of places where nobody has been
 
     @staticmethod
     def of(crash: Posterior) -> "LogGamma":
         """Of one crash posterior whose thresholds are taken for true."""
-        return LogGamma(Crowd.of(crash))
+        return LogGamma(Ensemble.of(crash))
 
     def __call__(self, X: Array) -> Array:
         """log Gamma at X."""
-        logs = np.tile(self.crowd.log_weights[:, None], (1, len(X)))
+        logs = np.tile(self.ensemble.log_weights[:, None], (1, len(X)))
         for j in range(self._constraints):
             logs += log_ndtr(self._z(j, X))
         return _log_sum(logs)
 
     def violated(self, X: Array) -> Array:
         """Probability that each constraint is violated at X, (m, G)."""
-        weights = np.exp(self.crowd.log_weights)
+        weights = np.exp(self.ensemble.log_weights)
         return np.stack([weights @ ndtr(-self._z(j, X)) for j in range(self._constraints)], axis=1)
 
     def with_gradient(self, X: Array) -> ValueAndGradient:
         """log Gamma at X and its gradient."""
-        K = len(self.crowd.members)
-        logs, slopes = np.tile(self.crowd.log_weights[:, None], (1, len(X))), np.zeros((K, *X.shape))
+        K = len(self.ensemble.members)
+        logs, slopes = np.tile(self.ensemble.log_weights[:, None], (1, len(X))), np.zeros((K, *X.shape))
         for j in range(self._constraints):
-            mean, var, in_mean, in_var = self.crowd.predict_with_gradient(j, X)
-            spread = var + self.crowd.scatter(j)[:, None]
+            mean, var, in_mean, in_var = self.ensemble.predict_with_gradient(j, X)
+            spread = var + self.ensemble.scatter(j)[:, None]
             std = np.sqrt(spread)
-            z = (self.crowd.levels(j)[:, None] - mean) / std
+            z = (self.ensemble.levels(j)[:, None] - mean) / std
             z_wary, by_z, by_var = self._tempered(j, z, var)
             cut = tail(z_wary)
             logs += cut.log_mass
@@ -77,22 +77,22 @@ class LogGamma:
 
     def with_crashes(self, X: Array) -> "LogGamma":
         """The same as if trials at X had crashed, at the same hyperparameters."""
-        return replace(self, crowd=self.crowd.with_crashes(X))
+        return replace(self, ensemble=self.ensemble.with_crashes(X))
 
     @property
     def _constraints(self) -> int:
-        return len(self.crowd.members[0].hypers)
+        return len(self.ensemble.members[0].hypers)
 
     def _z(self, j: int, X: Array) -> Array:
-        mean, var = self.crowd.predict(j, X)
-        z = (self.crowd.levels(j)[:, None] - mean) / np.sqrt(var + self.crowd.scatter(j)[:, None])
+        mean, var = self.ensemble.predict(j, X)
+        z = (self.ensemble.levels(j)[:, None] - mean) / np.sqrt(var + self.ensemble.scatter(j)[:, None])
         return self._tempered(j, z, var)[0]
 
     def _tempered(self, j: int, z: Array, var: Array) -> tuple[Array, Array | float, Array | float]:
         """z with what is left of the prior taken into account, and its slopes in z and in var."""
-        if not self.wary or not self.crowd.members[0].data.kind[j]:
+        if not self.wary or not self.ensemble.members[0].data.kind[j]:
             return z, 1.0, 0.0
-        prior = self.crowd.outputscales(j)[:, None]
+        prior = self.ensemble.outputscales(j)[:, None]
         root = np.sqrt(1.0 + _WIDER * var / prior)
         nearer = (z - _NEARER * var / prior) / root
         return nearer, 1.0 / root, -(_NEARER / root + 0.5 * _WIDER * nearer / root**2) / prior

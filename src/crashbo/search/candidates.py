@@ -65,7 +65,7 @@ class Effort(NamedTuple):
     wide: int  # points a dimension, all over the space
     most: int  # of those
     around: int  # points around each good trial
-    kept: int  # points a level that a crowd looks at
+    kept: int  # points a level that an ensemble looks at
     spread: int  # points that are kept whatever they promise
     climbers: int
     looks: int  # of a climb, at most

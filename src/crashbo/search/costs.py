@@ -12,7 +12,7 @@ from crashbo.models import latent
 from crashbo.models.fit import fit
 from crashbo.models.hyperpriors import Hyperprior
 from crashbo.models.latent import Hyperparameters, Posterior, Warm
-from crashbo.models.parts import make_part
+from crashbo.models.parametrisation import parametrise
 from crashbo.models.regression import measured_data
 from crashbo.numerics.kernels import squared_distances
 
@@ -117,5 +117,5 @@ class Costs:
 def fit_cost(X: Array, cost: Array, noise_std: float | None, prior: Hyperprior, start: Warm | None = None) -> Posterior:
     """The cost's GP, its hyperparameters learnt."""
     data = measured_data(X, cost)
-    part = make_part(data.Y[0], data.sign[0], prior, dimension=X.shape[1], labelled=False, noise_std=noise_std)
-    return fit(data, (part,), start=start, enough=ENOUGH).posterior
+    p = parametrise(data.Y[0], data.sign[0], prior, dimension=X.shape[1], labelled=False, noise_std=noise_std)
+    return fit(data, (p,), start=start, enough=ENOUGH).posterior

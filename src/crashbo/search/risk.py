@@ -3,7 +3,7 @@
 May import models and below.
 
 A risk turns the situation of a study into a floor under P(safe); within it the acquisition is EI x Gamma. Floors are of
-P(safe) as corrected by how the study's proposals fared (see `trust`).
+P(safe) as corrected by how the study's proposals fared (see `calibration`).
 `Adaptive` is our default:
 - usually the floor is high: caution lowers both crashes and regret, since the gain beyond the boundary is
   mostly imagined;
@@ -23,7 +23,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from crashbo.search.trust import Trust
+from crashbo.search.calibration import Calibration
 
 Array = NDArray[np.float64]
 
@@ -63,7 +63,7 @@ class Situation:
     log_value: Array  # log of EI x P(safe), at points all over the space
     log_gamma: Array  # log P(safe) there
     log_noise: float  # of the cost
-    trust: Trust  # what the model's P(safe) is worth by now
+    calibration: Calibration  # what the model's P(safe) is worth by now
     reported: Array  # P(safe) of the told trials as reported when the search proposed them, NaN for others
     crashed: NDArray[np.bool_]
     cost: Array  # NaN where crashed
@@ -125,7 +125,7 @@ class Adaptive:
 
     def step(self, situation: Situation) -> float:
         """The floor of a trial that is no leap."""
-        floor = situation.trust.needed(self.raised if situation.is_exhausted(1.0) else self.usual)
+        floor = situation.calibration.needed(self.raised if situation.is_exhausted(1.0) else self.usual)
         safest = float(np.exp(situation.log_gamma.max()))
         if safest >= floor:
             return floor
@@ -173,7 +173,7 @@ class MinSafe:
 
     def floor(self, situation: Situation) -> float:
         """What the model must predict, for P(safe) to be as given."""
-        return situation.trust.needed(self.p) if self.p > 0.0 else 0.0
+        return situation.calibration.needed(self.p) if self.p > 0.0 else 0.0
 
 
 @dataclass(frozen=True)

@@ -12,20 +12,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crashbo.models import latent, thresholds
-from crashbo.models.crash import Blame, CrashModel, hybrid_data, make_parts
-from crashbo.models.crowd import Crowd, Views, gather
+from crashbo.models.crash import Blame, CrashModel, hybrid_data, parametrise_all
+from crashbo.models.ensemble import Ensemble, EnsembleHyperparameters, gather
 from crashbo.models.ep import Sites
 from crashbo.models.fit import Fit, fit
 from crashbo.models.hybrid import HybridData
 from crashbo.models.hyperpriors import Hyperprior
 from crashbo.models.latent import Posterior, Warm
-from crashbo.models.parts import Part
+from crashbo.models.parametrisation import Parametrisation
 from crashbo.models.regression import measured_data
 from crashbo.search.acquisition import LogGamma
 from crashbo.search.costs import ENOUGH, Costs
 
 Array = NDArray[np.float64]
-Threshold = float | tuple[float, float] | None
+GivenThreshold = float | tuple[float, float] | None
 PosteriorOver = Literal[
     "map", "marginal"
 ]  # of hyperparameters: the most probable ones, or an average over plausible ones
@@ -54,7 +54,7 @@ class Observations:
     pending: Array  # (m, D)
     cost_noise_std: float | None
     noise_std: tuple[float | None, ...]
-    thresholds: tuple[Threshold, ...]
+    thresholds: tuple[GivenThreshold, ...]
     censored: NDArray[np.bool_] | None = None  # (n, G), where Y is only a lower bound
 
     @property
@@ -86,7 +86,7 @@ class Memory:
     cost: Warm | None
     crash: Warm | None
     fitted_at: int = 0  # trials when hyperparameters were last learnt
-    views: Views | None = None  # what was learnt then of the crash model: hyperparameters of a crowd
+    ensemble: EnsembleHyperparameters | None = None  # of the crash model, as learnt then
     told: str = ""  # a digest of what these trials were told to be
 
 
@@ -95,8 +95,8 @@ class Surrogates:
     """Both models, fitted."""
 
     cost: Posterior | None  # None before the first success
-    crowd: Crowd  # of crash posteriors: the first is at the most probable hyperparameters and the median thresholds
-    parts: tuple[Part, ...]  # what is learnt of the crash model
+    ensemble: Ensemble  # of crash posteriors: the first at the most probable hyperparameters and the median thresholds
+    parametrisations: tuple[Parametrisation, ...]  # what is learnt of the crash model
     fitted: Fit | None  # the crash model as learnt now; None where hyperparameters are held
     memory: Memory
     successes: int  # rows of the cost's data that were measured: pending ones come after them
@@ -104,7 +104,7 @@ class Surrogates:
     @property
     def crash(self) -> Posterior:
         """The crash posterior in the middle."""
-        return self.crowd.members[0]
+        return self.ensemble.members[0]
 
     @cached_property
     def crash_model(self) -> CrashModel:
@@ -114,7 +114,7 @@ class Surrogates:
         warm = self.memory.crash
         assert warm is not None
         mode = latent.condition(self.crash.data, warm.hypers, start=warm.sites, tolerance=_HELD_TOLERANCE)
-        return CrashModel(mode, Fit(mode, self.parts, np.nan, 1, mode.ep.sweeps, mode.ep.converged))
+        return CrashModel(mode, Fit(mode, self.parametrisations, np.nan, 1, mode.ep.sweeps, mode.ep.converged))
 
     @property
     def converged(self) -> bool:
@@ -123,17 +123,17 @@ class Surrogates:
 
     def threshold(self, j: int) -> float:
         """The threshold of constraint j to report."""
-        return thresholds.point(self.crash, self.parts[j], j)
+        return thresholds.point(self.crash, self.parametrisations[j], j)
 
     @property
     def log_gamma(self) -> LogGamma:
         """log P(safe), with the uncertainty of thresholds and hyperparameters in it, wary where nobody has been."""
-        return LogGamma(self.crowd, wary=True)
+        return LogGamma(self.ensemble, wary=True)
 
     @property
     def unwary_log_gamma(self) -> LogGamma:
         """The same as the model alone has it."""
-        return LogGamma(self.crowd)
+        return LogGamma(self.ensemble)
 
     @cached_property
     def eta(self) -> float:
@@ -185,31 +185,31 @@ def fit_surrogates(
 ) -> Surrogates:
     """Fit both models, warm where memory allows; past a few trials not anew for every single one."""
     data = hybrid_data(seen.X, seen.Y, seen.crashed, seen.blame, seen.censored, whole=True)
-    parts = make_parts(data, crash_prior, noise_std=seen.noise_std, thresholds=seen.thresholds)
+    parametrisations = parametrise_all(data, crash_prior, noise_std=seen.noise_std, thresholds=seen.thresholds)
     costs = Costs.of(seen.X[seen.succeeded], seen.cost[seen.succeeded])
     start = _aligned(memory, seen.numbers, len(data.X)) if memory is not None else None
     found = _held(seen, memory, data, start, costs) if memory is not None and start is not None else None
     if found is None:
-        fitted = fit(data, parts, start=start, tolerance=_EP_TOLERANCE, enough=ENOUGH)
-        middle, spreads = _centred(fitted.posterior, parts)
+        fitted = fit(data, parametrisations, start=start, tolerance=_EP_TOLERANCE, enough=ENOUGH)
+        middle, spreads = _centred(fitted.posterior, parametrisations)
         unsure = posterior == "marginal" and len(seen.numbers) <= _UNSURE
-        crowd = gather(middle, parts, spreads) if unsure else Crowd.of(middle, spreads)
+        ensemble = gather(middle, parametrisations, spreads) if unsure else Ensemble.of(middle, spreads)
         cost_start = memory.cost if memory is not None else None
         cost = costs.fit(seen.cost_noise_std, cost_prior, cost_start) if len(costs.X) else None
-        found = _Found(fitted, fitted.posterior.warm(), crowd, cost, len(seen.numbers))
+        found = _Found(fitted, fitted.posterior.warm(), ensemble, cost, len(seen.numbers))
     cost_warm = memory.cost if memory is not None else None
     if found.cost is not None:
         cost_warm = replace(found.cost.warm(), sites=None)
     told = seen.digest(seen.numbers)
-    kept = Memory(seen.numbers, cost_warm, found.warm, found.fitted_at, found.crowd.views, told)
+    kept = Memory(seen.numbers, cost_warm, found.warm, found.fitted_at, found.ensemble.hyperparameters, told)
     cost = None if found.cost is None else with_pending(found.cost, seen.pending)
-    return Surrogates(cost, found.crowd, parts, found.fitted, kept, len(costs.X))
+    return Surrogates(cost, found.ensemble, parametrisations, found.fitted, kept, len(costs.X))
 
 
 class _Found(NamedTuple):
     fitted: Fit | None  # of the crash model
     warm: Warm  # what the next fit of it begins from
-    crowd: Crowd
+    ensemble: Ensemble
     cost: Posterior | None
     fitted_at: int
 
@@ -227,23 +227,23 @@ def _held(
     turn out as expected, by a smaller share: right after many trials that no search chose, most of its own surprise.
     A trial that was corrected is learnt from at once.
     """
-    n, views = len(seen.numbers), memory.views
-    if views is None or start.measured != data.kind or (memory.cost is None) != (len(costs.X) == 0):
+    n, ensemble = len(seen.numbers), memory.ensemble
+    if ensemble is None or start.measured != data.kind or (memory.cost is None) != (len(costs.X) == 0):
         return None
     if memory.told != seen.digest(memory.numbers):
         return None
     if n <= _REFIT_EACH or not memory.fitted_at <= n < _REFIT_GROWTH * memory.fitted_at:
         return None
-    if len(views.hypers) > 1 and n > _UNSURE:
+    if len(ensemble.hypers) > 1 and n > _UNSURE:
         return None
     new = np.arange(n) >= (memory.fitted_at if n >= _REFIT_SURPRISED * memory.fitted_at else n)
-    middle = latent.condition(data, views.hypers[0], start=start.sites, tolerance=_HELD_TOLERANCE)
+    middle = latent.condition(data, ensemble.hypers[0], start=start.sites, tolerance=_HELD_TOLERANCE)
     if _surprised(middle, np.flatnonzero(new)):
         return None
     cost = costs.given(memory.cost.hypers) if memory.cost is not None else None
     if cost is not None and _surprised(cost, np.flatnonzero(new[seen.succeeded])):
         return None
-    return _Found(None, replace(start, sites=middle.sites()), views.of(middle), cost, memory.fitted_at)
+    return _Found(None, replace(start, sites=middle.sites()), ensemble.about(middle), cost, memory.fitted_at)
 
 
 def _surprised(posterior: Posterior, rows: NDArray[np.intp]) -> bool:
@@ -253,9 +253,9 @@ def _surprised(posterior: Posterior, rows: NDArray[np.intp]) -> bool:
     return bool(unlikely.any() or np.any(np.abs(gaps) > _SURPRISE))
 
 
-def _centred(posterior: Posterior, parts: tuple[Part, ...]) -> tuple[Posterior, Array]:
+def _centred(posterior: Posterior, parametrisations: tuple[Parametrisation, ...]) -> tuple[Posterior, Array]:
     """The crash posterior at the median of each learnt threshold, and the thresholds' standard deviations."""
-    pairs = [thresholds.centre_and_spread(posterior, part, j) for j, part in enumerate(parts)]
+    pairs = [thresholds.centre_and_spread(posterior, p, j) for j, p in enumerate(parametrisations)]
     hypers = tuple(replace(h, threshold=c) for h, (c, _) in zip(posterior.hypers, pairs, strict=True))
     spreads = np.array([std for _, std in pairs])
     if not spreads.any():

@@ -11,7 +11,7 @@ from typing import Any
 
 from crashbo.search.risk import Budget, MinSafe, Risk
 from crashbo.search.space import Space
-from crashbo.search.surrogates import Threshold
+from crashbo.search.surrogates import GivenThreshold
 from crashbo.strategies import eic_classifier, eicc, floor_padding, random, sobol
 from crashbo.strategies.base import Demanding, Strategy
 from crashbo.strategies.eic import Eic
@@ -63,7 +63,7 @@ def plain(strategy: Strategy) -> str | dict[str, Any]:
     return {"name": name, **asdict(strategy)}
 
 
-def check(strategy: Strategy, space: Space, thresholds: tuple[Threshold, ...], risk: Risk) -> None:
+def check(strategy: Strategy, space: Space, thresholds: tuple[GivenThreshold, ...], risk: Risk) -> None:
     """Refuse a study that the strategy cannot run, in a sentence."""
     if isinstance(strategy, Demanding):
         strategy.check(space, thresholds)

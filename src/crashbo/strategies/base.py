@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crashbo.models import hyperpriors
+from crashbo.search.calibration import Calibration
 from crashbo.search.risk import Risk
 from crashbo.search.space import Space
-from crashbo.search.surrogates import Memory, Observations, PosteriorOver, Surrogates, Threshold, fit_surrogates
-from crashbo.search.trust import Trust
+from crashbo.search.surrogates import GivenThreshold, Memory, Observations, PosteriorOver, Surrogates, fit_surrogates
 
 Array = NDArray[np.float64]
 
@@ -40,9 +40,9 @@ class Task:
         return np.vstack([self.seen.X, self.seen.pending])
 
     @cached_property
-    def trust(self) -> Trust:
+    def calibration(self) -> Calibration:
         """What the model's P(safe) is worth by now."""
-        return Trust.of(self.predicted, self.seen.crashed)
+        return Calibration.of(self.predicted, self.seen.crashed)
 
     @cached_property
     def surrogates(self) -> Surrogates:
@@ -74,5 +74,5 @@ class Strategy(Protocol):
 class Demanding(Protocol):
     """A strategy that not every study can use."""
 
-    def check(self, space: Space, thresholds: tuple[Threshold, ...]) -> None:
+    def check(self, space: Space, thresholds: tuple[GivenThreshold, ...]) -> None:
         """Refuse a study with this space and these thresholds, in a sentence, if it cannot run."""

@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from crashbo.models.crowd import Crowd
+from crashbo.models.ensemble import Ensemble
 from crashbo.search.risk import Paper
 from crashbo.search.space import Space
-from crashbo.search.surrogates import Threshold
+from crashbo.search.surrogates import GivenThreshold
 from crashbo.strategies import eicc, informed
 from crashbo.strategies.base import Proposal, Task
 
@@ -22,12 +22,12 @@ from crashbo.strategies.base import Proposal, Task
 class Eic:
     """EI x P(safe) with everything known but the functions themselves."""
 
-    def check(self, space: Space, thresholds: tuple[Threshold, ...]) -> None:
+    def check(self, space: Space, thresholds: tuple[GivenThreshold, ...]) -> None:
         """Refuse unknown thresholds."""
         informed.check_thresholds("eic", thresholds)
 
     def __call__(self, task: Task, rng: np.random.Generator) -> Proposal:
         """The point that maximises EI x P(safe)."""
         informed.check_measurements("eic", task.seen)
-        models = replace(task.surrogates, crowd=Crowd.of(informed.regressions(task.seen)))
+        models = replace(task.surrogates, ensemble=Ensemble.of(informed.regressions(task.seen)))
         return eicc.propose(replace(task, risk=Paper(), fitted=models), rng)

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from crashbo.search import candidates, doubt
 from crashbo.search.acquisition import Flat, LogEI, LogGamma
+from crashbo.search.calibration import Calibration
 from crashbo.search.candidates import Box, Found, Screen
 from crashbo.search.risk import Budget, MinSafe, Paper, Risk, Score, Situation, is_bold
-from crashbo.search.trust import Trust
 from crashbo.strategies.base import Proposal, Task
 
 Array = NDArray[np.float64]
@@ -33,9 +33,9 @@ def propose(task: Task, rng: np.random.Generator) -> Proposal:
     tried, trials = task.seen.X[task.seen.succeeded], len(task.seen.numbers)
     box = None if isinstance(task.risk, Paper) else Box.early(task.space, tried, trials)
     improvement = LogEI(models.cost, _paper_eta(task) if isinstance(task.risk, Paper) else models.eta)
-    rough = candidates.screen(task.space, models, replace(gamma, crowd=models.crowd.middle), box, rng=rng)
-    crowd_gamma = gamma if models.crowd.is_several else None
-    screened, worth = candidates.narrowed(rough, improvement(rough.X), crowd_gamma, trials)
+    rough = candidates.screen(task.space, models, replace(gamma, ensemble=models.ensemble.middle), box, rng=rng)
+    ensemble_gamma = gamma if models.ensemble.is_several else None
+    screened, worth = candidates.narrowed(rough, improvement(rough.X), ensemble_gamma, trials)
     situation = _situation(task, screened, worth)
     floor = task.risk.floor(situation)
     if floor >= 1.0 and (proven := _success(task, gamma, _PROVEN)) is not None:
@@ -44,7 +44,7 @@ def propose(task: Task, rng: np.random.Generator) -> Proposal:
         improvement, worth = doubt.improvement(models, screened, floor, situation.log_noise)
     score = Score(float(np.log(floor)) if floor > 0.0 else -np.inf)
     found = candidates.best(task.space, screened, improvement, gamma, score, taken, worth)
-    least = _least(task.risk, floor, task.trust)
+    least = _least(task.risk, floor, task.calibration)
     if np.exp(found.log_gamma) < least:
         safest = candidates.best(task.space, screened, Flat(), gamma, Score(), taken)
         found = safest if safest.log_gamma > found.log_gamma else found
@@ -70,7 +70,7 @@ def _look_for_a_success(task: Task, gamma: LogGamma, taken: Array, rng: np.rando
     found = candidates.best(task.space, screened, Flat(), wary, Score(), taken)
     p = float(np.exp(gamma(found.x[None])[0]))
     spent = isinstance(task.risk, Budget) and task.risk.left(task.seen.crashed, len(task.seen.pending)) <= 0
-    least = _least(task.risk, 0.0, task.trust)
+    least = _least(task.risk, 0.0, task.calibration)
     return Proposal(found.x, p, admissible=p >= least and not spent)
 
 
@@ -79,7 +79,7 @@ def _situation(task: Task, screened: Screen, worth: Array) -> Situation:
         log_value=worth + screened.log_gamma,
         log_gamma=screened.log_gamma,
         log_noise=float(np.log(task.surrogates.resolution)),
-        trust=task.trust,
+        calibration=task.calibration,
         reported=task.reported,
         crashed=task.seen.crashed,
         cost=task.seen.cost,
@@ -103,9 +103,9 @@ def _success(task: Task, gamma: LogGamma, least: float) -> Found | None:
     return Found(X[i], float(log_gamma[i]))
 
 
-def _least(risk: Risk, floor: float, trust: Trust) -> float:
+def _least(risk: Risk, floor: float, calibration: Calibration) -> float:
     """The model's P(safe) at which a point is still admissible: what is promised to a user is promised as reported."""
-    return floor - _TOLERANCE if not isinstance(risk, MinSafe) else trust.needed(max(risk.p - _TOLERANCE, 1e-9))
+    return floor - _TOLERANCE if not isinstance(risk, MinSafe) else calibration.needed(max(risk.p - _TOLERANCE, 1e-9))
 
 
 def _paper_eta(task: Task) -> float:

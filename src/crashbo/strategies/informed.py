@@ -15,15 +15,15 @@ from crashbo.models.fit import fit
 from crashbo.models.hybrid import HybridData
 from crashbo.models.hyperpriors import of_crash
 from crashbo.models.latent import Posterior
-from crashbo.models.parts import make_part
-from crashbo.search.surrogates import Observations, Threshold
+from crashbo.models.parametrisation import parametrise
+from crashbo.search.surrogates import GivenThreshold, Observations
 
 Array = NDArray[np.float64]
 
 _REMEDY = "A benchmark's informed() view has all that; 'eicc' needs none of it"
 
 
-def check_thresholds(name: str, thresholds: tuple[Threshold, ...]) -> None:
+def check_thresholds(name: str, thresholds: tuple[GivenThreshold, ...]) -> None:
     """Refuse a study that has to learn a threshold."""
     unknown = [c for c in thresholds if not isinstance(c, float)]
     if unknown:
@@ -50,8 +50,8 @@ def regressions(seen: Observations) -> Posterior:
     """One plain GP a constraint, with its known threshold."""
     data, D = measured_alone(seen), seen.X.shape[1]
     prior = replace(of_crash(D), crash_noise_std=0.0)
-    parts = tuple(
-        make_part(y, sign, prior, dimension=D, labelled=False, noise_std=noise_std, threshold=c)
+    parametrisations = tuple(
+        parametrise(y, sign, prior, dimension=D, labelled=False, noise_std=noise_std, threshold=c)
         for y, sign, noise_std, c in zip(data.Y, data.sign, seen.noise_std, seen.thresholds, strict=True)
     )
-    return fit(data, parts).posterior
+    return fit(data, parametrisations).posterior

@@ -29,7 +29,7 @@ from crashbo.search.acquisition import LogGamma
 from crashbo.search.candidates import is_taken
 from crashbo.search.costs import fit_cost
 from crashbo.search.space import Choice, Float, Parameter, Space
-from crashbo.search.surrogates import Observations, Threshold
+from crashbo.search.surrogates import GivenThreshold, Observations
 from crashbo.strategies import informed
 from crashbo.strategies.base import Proposal, Task
 
@@ -71,7 +71,7 @@ class SafeOpt:
         if isinstance(self.scale, list):  # as JSON has it
             object.__setattr__(self, "scale", tuple(self.scale))
 
-    def check(self, space: Space, thresholds: tuple[Threshold, ...]) -> None:
+    def check(self, space: Space, thresholds: tuple[GivenThreshold, ...]) -> None:
         """Refuse unknown thresholds, and spaces that no grid covers."""
         informed.check_thresholds("safeopt", thresholds)
         if _resolution(space) < _COARSEST:

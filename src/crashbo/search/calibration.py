@@ -29,14 +29,14 @@ _TOLERANCE = 1e-10
 
 
 @dataclass(frozen=True)
-class Trust:
+class Calibration:
     """The correction of a study's P(safe)."""
 
     slope: float = 1.0
     shift: float = 0.0
 
     @staticmethod
-    def of(predicted: Array, crashed: NDArray[np.bool_]) -> "Trust":
+    def of(predicted: Array, crashed: NDArray[np.bool_]) -> "Calibration":
         """From the trials in order, with P(safe) as the model predicted it; NaN where the search proposed nothing."""
         proposed = np.flatnonzero(~np.isnan(predicted))[-_LATELY:]
         z = logit(np.clip(predicted[proposed], 1.0 - _MOST, _MOST))
@@ -50,7 +50,7 @@ class Trust:
             found += np.clip(step, -1.0, 1.0)
             if np.abs(step).max() < _TOLERANCE:
                 break
-        return Trust(max(float(found[0]), _LEAST_SLOPE), float(found[1]))
+        return Calibration(max(float(found[0]), _LEAST_SLOPE), float(found[1]))
 
     def corrected(self, p: float) -> float:
         """What the model's P(safe) is worth."""

@@ -30,7 +30,7 @@ _PRIOR_INFORMATION = 0.7  # of a coordinate: about that of our own priors
 
 
 @dataclass(frozen=True)
-class Part:
+class Parametrisation:
     """One latent function in a fit. Hyperparameters in here are in units of its own: y = shift + scale u."""
 
     start: Hyperparameters
@@ -55,11 +55,11 @@ class Part:
         return h if self.known_threshold is None else replace(h, threshold=self.known_threshold)
 
     def inside(self, h: Hyperparameters) -> Hyperparameters:
-        """Hyperparameters in the part's own units."""
+        """Hyperparameters in the parametrisation's own units."""
         return h.in_units(-self.shift / self.scale, 1.0 / self.scale)
 
-    def started_from(self, h: Hyperparameters) -> "Part":
-        """The part with its learnt hyperparameters starting at those of an earlier fit (user's units)."""
+    def started_from(self, h: Hyperparameters) -> "Parametrisation":
+        """The parametrisation with its learnt hyperparameters starting at those of an earlier fit (user's units)."""
         earlier = {name: getattr(self.inside(h), name) for name in self.free}
         usable = {name: value for name, value in earlier.items() if self._can_start(name, value)}
         return replace(self, start=self.unpack(self.pack(replace(self.start, **usable))))
@@ -147,7 +147,7 @@ class Part:
         return len(self.start.lengthscales) if name == "lengthscales" else 1
 
 
-def make_part(
+def parametrise(
     y: Array,
     sign: Array,
     prior: Hyperprior,
@@ -156,8 +156,8 @@ def make_part(
     labelled: bool = True,
     noise_std: float | Array | None = None,
     threshold: float | tuple[float, float] | None = None,
-) -> Part:
-    """The part that a fit to measurements y and steps `sign` learns, all arguments in the user's units.
+) -> Parametrisation:
+    """The parametrisation that a fit to measurements y and steps `sign` learns, all arguments in the user's units.
 
     Without labels (`labelled` False) there is no step, hence neither threshold nor crash noise.
     """
@@ -193,7 +193,7 @@ def make_part(
     )
     known = threshold if isinstance(threshold, float) else None
     measured = bool(np.any(seen & (sign > 0.0)))
-    return Part(start, prior, tuple(learnt), reference, bounds, shift, scale, known, measured)
+    return Parametrisation(start, prior, tuple(learnt), reference, bounds, shift, scale, known, measured)
 
 
 def _units(y: Array, threshold: float | tuple[float, float] | None) -> tuple[float, float]:

@@ -6,15 +6,15 @@ import pytest
 from crashbo.models import GPCR
 from crashbo.models.gpcr import hybrid_data
 from crashbo.models.hyperpriors import weak
-from crashbo.models.parts import make_part
-from crashbo.models.screen import screened
+from crashbo.models.initial_lengthscales import with_initial_lengthscales
+from crashbo.models.parametrisation import parametrise
 
 
 def glance(X, y, crashed):
     """Lengthscales over those of the prior."""
     data, prior = hybrid_data(X, y, crashed), weak(X.shape[1])
-    part = make_part(data.Y[0], data.sign[0], prior, dimension=X.shape[1])
-    return screened(part, data, 0).start.lengthscales / prior.lengthscales.start
+    parametrisation = parametrise(data.Y[0], data.sign[0], prior, dimension=X.shape[1])
+    return with_initial_lengthscales(parametrisation, data, 0).start.lengthscales / prior.lengthscales.start
 
 
 def trials(seed, n=80, D=6):

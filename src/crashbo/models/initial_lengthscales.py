@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crashbo.models.hybrid import HybridData
-from crashbo.models.parts import Part
+from crashbo.models.parametrisation import Parametrisation
 
 Array = NDArray[np.float64]
 
@@ -23,22 +23,22 @@ _LEAST_SHARE = 0.04  # of an equal one: a glance makes no lengthscale more than 
 _FLAT = 1e-9  # standard deviation of a feature that does not vary
 
 
-def screened(part: Part, data: HybridData, j: int) -> Part:
-    """The part of latent function j, started from lengthscales that suit its data."""
-    u = _stand_in(part, data, j)
+def with_initial_lengthscales(p: Parametrisation, data: HybridData, j: int) -> Parametrisation:
+    """The parametrisation of latent function j, started from lengthscales that suit its data."""
+    u = _stand_in(p, data, j)
     seen = ~np.isnan(u)
     if not seen.any():
-        return part
+        return p
     shares = _shares(data.X[seen], u[seen])
     factors = np.maximum(shares * len(shares), _LEAST_SHARE) ** -0.5
-    return replace(part, start=replace(part.start, lengthscales=part.start.lengthscales * factors))
+    return replace(p, start=replace(p.start, lengthscales=p.start.lengthscales * factors))
 
 
-def _stand_in(part: Part, data: HybridData, j: int) -> Array:
-    """Measurements in the part's units; one above the threshold where a crash, one below where a success has none."""
-    u = (data.Y[j] - part.shift) / part.scale
+def _stand_in(p: Parametrisation, data: HybridData, j: int) -> Array:
+    """Measurements in units of the fit; one above the threshold where a crash, one below where a success has none."""
+    u = (data.Y[j] - p.shift) / p.scale
     sign = np.where(data.bounded | (data.sign[j] == 0.0), np.nan, data.sign[j])
-    return np.where(np.isnan(u), part.start.threshold - sign, u)
+    return np.where(np.isnan(u), p.start.threshold - sign, u)
 
 
 def _shares(X: Array, u: Array) -> Array:
@@ -60,8 +60,8 @@ def _shares(X: Array, u: Array) -> Array:
     explained = np.maximum(coefficients**2 - scatter * np.einsum("ij,ji->i", hat, inverse), 0.0) / total
     explained = explained[:D] + explained[D:]
     sure = float(explained.sum())
-    trust = min(sure, 1.0) ** 0.5
-    return equal if sure == 0.0 else trust * explained / sure + (1.0 - trust) * equal
+    confidence = min(sure, 1.0) ** 0.5
+    return equal if sure == 0.0 else confidence * explained / sure + (1.0 - confidence) * equal
 
 
 def _features(X: Array) -> Array:

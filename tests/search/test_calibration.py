@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from crashbo.search.trust import Trust
+from crashbo.search.calibration import Calibration
 
 
 def fared(n=30, seed=0, slope=1.0, shift=0.0):
@@ -25,46 +25,50 @@ def test_it_is_the_most_probable_correction(seed):
         return -likelihood + 0.5 * ((ab[0] - 1.0) / 0.3) ** 2 + 0.5 * (ab[1] / 0.7) ** 2
 
     best = minimize(negative, [1.0, 0.0], method="Nelder-Mead", options={"xatol": 1e-9, "fatol": 1e-13}).x
-    found = Trust.of(p, crashed)
+    found = Calibration.of(p, crashed)
     np.testing.assert_allclose([found.slope, found.shift], best, atol=1e-5)
 
 
 def test_before_anything_was_told_the_model_is_believed():
     none = np.zeros(0)
-    assert Trust.of(none, none.astype(bool)) == Trust.of(np.full(3, np.nan), np.ones(3, dtype=bool)) == Trust()
-    assert Trust().corrected(0.9) == pytest.approx(0.9)
+    assert (
+        Calibration.of(none, none.astype(bool))
+        == Calibration.of(np.full(3, np.nan), np.ones(3, dtype=bool))
+        == Calibration()
+    )
+    assert Calibration().corrected(0.9) == pytest.approx(0.9)
 
 
 def test_what_is_needed_is_worth_what_was_asked_for():
-    trust = Trust.of(*fared(shift=-1.0))
+    calibration = Calibration.of(*fared(shift=-1.0))
     for p in (0.2, 0.5, 0.9, 0.97):
-        assert trust.corrected(trust.needed(p)) == pytest.approx(p)
+        assert calibration.corrected(calibration.needed(p)) == pytest.approx(p)
 
 
 def test_crashes_that_were_not_expected_lower_it_and_luck_raises_it():
     p = np.full(12, 0.9)
-    lucky, unlucky = Trust.of(p, np.zeros(12, dtype=bool)), Trust.of(p, np.arange(12) % 2 == 0)
+    lucky, unlucky = Calibration.of(p, np.zeros(12, dtype=bool)), Calibration.of(p, np.arange(12) % 2 == 0)
     assert lucky.corrected(0.9) > 0.9 > unlucky.corrected(0.9)
     assert lucky.needed(0.9) < 0.9 < unlucky.needed(0.9)
 
 
 def test_a_model_that_is_too_sure_both_ways_is_believed_less_both_ways():
     p = np.tile([0.2, 0.97], 15)
-    trust = Trust.of(p, np.arange(30) % 4 == 1)  # the daring ones never crash, half of the others do
-    assert trust.slope < 0.7
-    assert trust.corrected(0.2) > 0.2
-    assert trust.corrected(0.97) < 0.97
+    calibration = Calibration.of(p, np.arange(30) % 4 == 1)  # the daring ones never crash, half of the others do
+    assert calibration.slope < 0.7
+    assert calibration.corrected(0.2) > 0.2
+    assert calibration.corrected(0.97) < 0.97
 
 
 def test_it_looks_at_the_last_thirty_proposals_only():
     p, crashed = fared(30)
     before = np.concatenate([np.full(20, 0.99), [np.nan], p]), np.concatenate([np.ones(21, dtype=bool), crashed])
-    assert Trust.of(*before) == Trust.of(p, crashed)
+    assert Calibration.of(*before) == Calibration.of(p, crashed)
 
 
 @pytest.mark.parametrize("p", [0.0, 1.0])
 @pytest.mark.parametrize("crashed", [False, True])
 def test_a_model_that_is_sure_is_no_harm(p, crashed):
-    trust = Trust.of(np.full(40, p), np.full(40, crashed))
-    assert 0.0 <= trust.corrected(p) <= 1.0
-    assert 0.0 < trust.needed(0.9) < 1.0
+    calibration = Calibration.of(np.full(40, p), np.full(40, crashed))
+    assert 0.0 <= calibration.corrected(p) <= 1.0
+    assert 0.0 < calibration.needed(0.9) < 1.0

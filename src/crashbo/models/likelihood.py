@@ -43,7 +43,7 @@ class Tilted(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Steps:
+class StepLikelihood:
     """One step a trial and latent function."""
 
     sign: Array
@@ -119,7 +119,7 @@ class Steps:
 
 
 def others_of(z: Array, j: int) -> Array:
-    """`Steps.others` of latent function j, given the z of all of them, (G, n)."""
+    """`StepLikelihood.others` of latent function j, given the z of all of them, (G, n)."""
     return np.stack(_all_below(np.delete(z, j, axis=0)))
 
 

@@ -1,12 +1,12 @@
-"""A crowd against the integral over hyperparameters that it stands for, and against its own members."""
+"""An ensemble against the integral over hyperparameters that it stands for, and against its own members."""
 
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from crashbo.models import crowd, hyperpriors, latent
-from crashbo.models.crash import hybrid_data, make_parts
+from crashbo.models import ensemble, hyperpriors, latent
+from crashbo.models.crash import hybrid_data, parametrise_all
 from crashbo.models.fit import fit
 from crashbo.search.acquisition import LogGamma
 
@@ -25,11 +25,11 @@ def gathered(seed=0, scale=1.0, order=None, **kwargs):
     X, Y, crashed = trials(seed, **kwargs)
     order = np.arange(len(X)) if order is None else order
     data = hybrid_data(X[order], scale * Y[order], crashed[order])
-    parts = make_parts(
+    parametrisations = parametrise_all(
         data, hyperpriors.weak(X.shape[1]), noise_std=[None] * len(data.Y), thresholds=[None] * len(data.Y)
     )
-    fitted = fit(data, parts)
-    return crowd.gather(fitted.posterior, parts, np.full(len(parts), 0.1 * scale)), fitted
+    fitted = fit(data, parametrisations)
+    return ensemble.gather(fitted.posterior, parametrisations, np.full(len(parametrisations), 0.1 * scale)), fitted
 
 
 def points(m=7, D=2):
@@ -60,7 +60,7 @@ def test_weights_sum_to_one_and_opposite_members_have_opposite_hyperparameters()
 
 def test_after_many_trials_those_that_hardly_count_are_left_out_and_the_others_keep_their_proportions(monkeypatch):
     everybody, _ = gathered()
-    monkeypatch.setattr(crowd, "_FEW", 0)
+    monkeypatch.setattr(ensemble, "_FEW", 0)
     found, _ = gathered()
     weights = np.exp(everybody.log_weights)
     heard = weights >= 0.05
@@ -95,16 +95,16 @@ def test_log_gamma_s_gradient_is_its_slope():
 def integrated(fitted, X, draws=700):
     """P(safe) averaged over the posterior of all hyperparameters but the threshold, by a random walk."""
     rng, start = np.random.default_rng(0), fitted.posterior
-    part = fitted.parts[0]
-    part = replace(part, start=part.inside(start.hypers[0]), held=("threshold",))
-    low, high = part.bounds()
+    parametrisation = fitted.parametrisations[0]
+    parametrisation = replace(parametrisation, start=parametrisation.inside(start.hypers[0]), held=("threshold",))
+    low, high = parametrisation.bounds()
 
     def at(theta):
-        h = part.unpack(theta)
-        post = latent.condition(start.data, (part.outside(h),), start=start.sites(), tolerance=1e-3)
-        return post, post.log_evidence + part.log_prior(h)[0]
+        h = parametrisation.unpack(theta)
+        post = latent.condition(start.data, (parametrisation.outside(h),), start=start.sites(), tolerance=1e-3)
+        return post, post.log_evidence + parametrisation.log_prior(h)[0]
 
-    theta = part.pack(part.start)
+    theta = parametrisation.pack(parametrisation.start)
     post, value = at(theta)
     p = np.zeros(len(X))
     for _ in range(draws):
@@ -117,7 +117,7 @@ def integrated(fitted, X, draws=700):
     return p
 
 
-def test_a_crowd_comes_closer_to_the_integral_over_hyperparameters_than_the_mode():
+def test_an_ensemble_comes_closer_to_the_integral_over_hyperparameters_than_the_mode():
     X, errors = points(100), []
     for seed in range(6):
         found, fitted = gathered(seed, n=10)
@@ -125,5 +125,5 @@ def test_a_crowd_comes_closer_to_the_integral_over_hyperparameters_than_the_mode
         certain = replace(found, spreads=np.zeros_like(found.spreads))
         guesses = LogGamma(certain), LogGamma.of(fitted.posterior)
         errors.append([np.abs(np.exp(guess(X)) - truth).mean() for guess in guesses])
-    crowd_s, mode_s = np.mean(errors, axis=0)
-    assert crowd_s < 0.9 * mode_s
+    ensemble_s, mode_s = np.mean(errors, axis=0)
+    assert ensemble_s < 0.9 * mode_s

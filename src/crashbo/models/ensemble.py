@@ -3,9 +3,9 @@
 May import numerics only.
 
 The most probable hyperparameters are seldom the true ones. After a dozen trials they take most dimensions for
-irrelevant and the few values seen for the whole range, and a P(safe) that trusts them is far too sure. A crowd is the
-posterior at the mode and at a few points about it, along fixed directions, as far out as Fisher's information and the
-priors allow. Each counts by its probability over the Gaussian's at its place, within bounds, since a few draws make
+irrelevant and the few values seen for the whole range, and a P(safe) that trusts them is far too sure. An ensemble is
+the posterior at the mode and at a few points about it, along fixed directions, as far out as Fisher's information and
+the priors allow. Each counts by its probability over the Gaussian's at its place, within bounds, since a few draws make
 such weights wild.
 
 Thresholds are not drawn: each member has the mode's, as far above the highest success in units of the
@@ -24,7 +24,7 @@ from crashbo.models.fit import log_posterior
 from crashbo.models.information import information
 from crashbo.models.latent import Hyperparameters, Posterior
 from crashbo.models.moments import Moments
-from crashbo.models.parts import Part
+from crashbo.models.parametrisation import Parametrisation
 from crashbo.numerics.linalg import cholesky
 
 Array = NDArray[np.float64]
@@ -37,21 +37,21 @@ _MAX_SWEEPS = 20
 
 
 @dataclass(frozen=True)
-class Views:
-    """K sets of hyperparameters of G latent functions: what a crowd is made of, the trials aside."""
+class EnsembleHyperparameters:
+    """K sets of hyperparameters of G latent functions: what an ensemble is made of, the trials aside."""
 
     hypers: tuple[tuple[Hyperparameters, ...], ...]
     log_weights: Array  # (K,), of weights that sum to one
     spreads: Array  # (K, G), standard deviations of the thresholds
 
-    def of(self, middle: Posterior) -> "Crowd":
-        """The crowd of these views about a posterior at the first of them."""
+    def about(self, middle: Posterior) -> "Ensemble":
+        """The ensemble of these hyperparameters about a posterior at the first of them."""
         others = (_condition(middle, hypers) for hypers in self.hypers[1:])
-        return Crowd((middle, *others), self.log_weights, self.spreads)
+        return Ensemble((middle, *others), self.log_weights, self.spreads)
 
 
 @dataclass(frozen=True)
-class Crowd:
+class Ensemble:
     """K posteriors of the same G latent functions and trials, and the weight of each."""
 
     members: tuple[Posterior, ...]
@@ -59,15 +59,15 @@ class Crowd:
     spreads: Array  # (K, G), standard deviations of the thresholds
 
     @staticmethod
-    def of(posterior: Posterior, spreads: Array | None = None) -> "Crowd":
+    def of(posterior: Posterior, spreads: Array | None = None) -> "Ensemble":
         """One posterior, taken for true; `spreads` are the standard deviations of its thresholds, (G,)."""
         certain = np.zeros(len(posterior.hypers))
-        return Crowd((posterior,), np.zeros(1), (certain if spreads is None else spreads)[None])
+        return Ensemble((posterior,), np.zeros(1), (certain if spreads is None else spreads)[None])
 
     @property
-    def views(self) -> Views:
+    def hyperparameters(self) -> EnsembleHyperparameters:
         """What other trials can be seen with."""
-        return Views(tuple(post.hypers for post in self.members), self.log_weights, self.spreads)
+        return EnsembleHyperparameters(tuple(post.hypers for post in self.members), self.log_weights, self.spreads)
 
     def levels(self, j: int) -> Array:
         """Thresholds of latent function j, (K,)."""
@@ -97,11 +97,11 @@ class Crowd:
         return len(self.members) > 1
 
     @cached_property
-    def middle(self) -> "Crowd":
+    def middle(self) -> "Ensemble":
         """The first member alone."""
         return replace(self, members=self.members[:1], log_weights=np.zeros(1), spreads=self.spreads[:1])
 
-    def with_crashes(self, X: Array) -> "Crowd":
+    def with_crashes(self, X: Array) -> "Ensemble":
         """The same as if trials at X had crashed, at the same hyperparameters."""
         return replace(self, members=tuple(post.with_crashes(X) for post in self.members)) if len(X) else self
 
@@ -110,20 +110,20 @@ class Crowd:
         return tuple(latent.moments_of(self.members, j) for j in range(len(self.members[0].hypers)))
 
 
-def gather(posterior: Posterior, parts: tuple[Part, ...], spreads: Array) -> Crowd:
-    """The crowd about a posterior at the most probable hyperparameters of `parts`, in the user's units.
+def gather(posterior: Posterior, parametrisations: tuple[Parametrisation, ...], spreads: Array) -> Ensemble:
+    """The ensemble about a posterior at the most probable hyperparameters of `parametrisations`, in the user's units.
 
     `spreads` are the standard deviations of its thresholds, (G,).
     """
-    gaussians = [_Gaussian.about(posterior, part, j) for j, part in enumerate(parts)]
-    mode = log_posterior(posterior, parts)
+    gaussians = [_Gaussian.about(posterior, p, j) for j, p in enumerate(parametrisations)]
+    mode = log_posterior(posterior, parametrisations)
     members, log_weights, widths = [posterior], [0.0], [spreads]
     for d in range(_DRAWS):
         drawn = [gaussian.drawn(d) for gaussian in gaussians]
-        hypers = tuple(part.outside(h) for part, (h, _) in zip(parts, drawn, strict=True))
+        hypers = tuple(p.outside(h) for p, (h, _) in zip(parametrisations, drawn, strict=True))
         member = _condition(posterior, hypers)
         members.append(member)
-        log_weights.append(log_posterior(member, parts) - mode + sum(fall for _, fall in drawn))
+        log_weights.append(log_posterior(member, parametrisations) - mode + sum(fall for _, fall in drawn))
         ratios = [np.sqrt(h.outputscale / old.outputscale) for h, old in zip(hypers, posterior.hypers, strict=True)]
         widths.append(spreads * ratios)
     weights = np.exp(np.clip(log_weights, *_LOG_WEIGHTS))
@@ -132,7 +132,7 @@ def gather(posterior: Posterior, parts: tuple[Part, ...], spreads: Array) -> Cro
     heard[0] = True
     weights = np.where(heard, weights, 0.0)
     shares = (weights / weights.sum())[heard]
-    return Crowd(tuple(compress(members, heard)), np.log(shares), np.array(widths)[heard])
+    return Ensemble(tuple(compress(members, heard)), np.log(shares), np.array(widths)[heard])
 
 
 def _condition(middle: Posterior, hypers: tuple[Hyperparameters, ...]) -> Posterior:
@@ -142,25 +142,25 @@ def _condition(middle: Posterior, hypers: tuple[Hyperparameters, ...]) -> Poster
 
 @dataclass(frozen=True)
 class _Gaussian:
-    """An approximate posterior of one part's hyperparameters, the threshold aside, in its coordinates."""
+    """An approximate posterior of one parametrisation's hyperparameters, the threshold aside, in its coordinates."""
 
-    part: Part  # whose start is the mode
+    p: Parametrisation  # whose start is the mode
     root: Array  # of the covariance
 
     @staticmethod
-    def about(posterior: Posterior, part: Part, j: int) -> "_Gaussian":
-        h = part.inside(posterior.hypers[j])
-        held = replace(part, start=h, held=("threshold",))
+    def about(posterior: Posterior, p: Parametrisation, j: int) -> "_Gaussian":
+        h = p.inside(posterior.hypers[j])
+        held = replace(p, start=h, held=("threshold",))
         return _Gaussian(held, cholesky(held.metric(h, information(posterior, j))))
 
     def drawn(self, d: int) -> tuple[Hyperparameters, float]:
-        """The d-th draw, in the part's own units, and by how much its log density lies below the mode's."""
-        part, mode = self.part, self.part.start
+        """The d-th draw, in the parametrisation's own units, and by how much its log density lies below the mode's."""
+        p, mode = self.p, self.p.start
         z = _directions(len(self.root))[d]
-        h = part.unpack(np.clip(part.pack(mode) + self.root @ z, *part.bounds()))
-        if "threshold" in part.learnt:
-            excess = (mode.threshold - part.reference) * np.sqrt(h.outputscale / mode.outputscale)
-            h = replace(h, threshold=float(np.clip(part.reference + excess, *part.threshold_bounds)))
+        h = p.unpack(np.clip(p.pack(mode) + self.root @ z, *p.bounds()))
+        if "threshold" in p.learnt:
+            excess = (mode.threshold - p.reference) * np.sqrt(h.outputscale / mode.outputscale)
+            h = replace(h, threshold=float(np.clip(p.reference + excess, *p.threshold_bounds)))
         return h, 0.5 * float(z @ z)
 
 
