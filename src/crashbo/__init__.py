@@ -8,7 +8,7 @@ from crashbo.optimizer.records import Constraint, Crash, Outcome, Trial, Unmeasu
 from crashbo.optimizer.study import Study
 from crashbo.optimizer.view import Recommendation
 from crashbo.search.risk import Budget, MinSafe
-from crashbo.search.space import Choice, Float, Int
+from crashbo.search.space import Choice, Float, Int, Space
 from crashbo.version import __version__
 
 __all__ = [
@@ -23,6 +23,7 @@ __all__ = [
     "Outcome",
     "Recommendation",
     "Result",
+    "Space",
     "Study",
     "Trial",
     "Unmeasured",

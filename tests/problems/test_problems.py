@@ -2,6 +2,7 @@
 
 import itertools
 import pickle
+import sys
 from dataclasses import fields
 
 import numpy as np
@@ -288,6 +289,87 @@ class TestRegistry:
 
     def test_two_gets_share_nothing_that_can_be_changed(self):
         assert problems.get("lsq").space is not problems.get("lsq").space
+
+
+MACHINE = """
+from crashbo import Float
+from crashbo.problems import Limit, Problem
+
+def simulate(params):
+    return params["speed"] ** 2, {"heat": params["speed"]}
+
+def make(name="mill"):
+    return Problem(name=name, space={"speed": Float(0.0, 1.0)}, simulate=simulate,
+                   limits=(Limit("heat", 0.7),), cost_noise=0.0, source="ours", minimum=0.0)
+
+def with_an_argument(name):
+    return make(name)
+
+def no_problem():
+    return "mill"
+
+def broken():
+    return 1 / 0
+
+problem = make()
+number = 3
+"""
+
+
+class TestYourOwn:
+    @pytest.fixture(autouse=True)
+    def module(self, tmp_path, monkeypatch):
+        """A module `own_machine` that can be imported, and one that needs what nobody has."""
+        monkeypatch.syspath_prepend(tmp_path)
+        (tmp_path / "own_machine.py").write_text(MACHINE)
+        (tmp_path / "own_needy.py").write_text("import nobody_has_this")
+        (tmp_path / "own_buggy.py").write_text("{}.missing")
+        yield
+        for name in ("own_machine", "own_needy", "own_buggy"):
+            sys.modules.pop(name, None)
+
+    def test_a_problem_is_given_back_as_it_is(self):
+        problem = problems.get("lsq").informed()
+        assert problems.get(problem) is problem
+
+    def test_a_problem_in_a_module_is_found(self):
+        problem = problems.get("own_machine:problem")
+        assert problem is sys.modules["own_machine"].problem
+        assert isinstance(problem.evaluate({"speed": 0.5}), Outcome)
+
+    def test_a_function_that_makes_one_is_called(self):
+        assert problems.get("own_machine:make").name == "mill"
+
+    @pytest.mark.parametrize(
+        ("name", "words"),
+        [
+            ("own_machine:", "name must be written 'module:name'; got 'own_machine:'. Write 'my_machine:problem'"),
+            (":problem", "name must be written 'module:name'; got ':problem'."),
+            (".own_machine:problem", "name must be written 'module:name'; got '.own_machine:problem'."),
+            ("C:\\own.py:problem", "name must be written 'module:name'; got "),
+            ("own_missing:problem", "got 'own_missing:problem' (No module named 'own_missing'). Mend it, or put"),
+            ("own_needy:problem", "got 'own_needy:problem' (No module named 'nobody_has_this'). Mend it, or put"),
+            ("own_machine:oops", "got 'own_machine:oops', which is not there. Make a crashbo.problems.Problem of it."),
+            ("own_machine:number", "got 'own_machine:number', which is 3."),
+            ("own_machine:no_problem", "got 'own_machine:no_problem', which is 'mill'."),
+            ("own_machine:with_an_argument", "function without arguments that makes one; got 'own_machine:with_an_arg"),
+            ("own_machine:Problem", "got 'own_machine:Problem', which is <class 'crashbo.problems.problem.Problem'>."),
+        ],
+    )
+    def test_what_leads_to_no_problem_is_refused_in_a_sentence(self, name, words):
+        with pytest.raises(ValueError, match=r"^name must [^\n]+; got [^\n]+\. [A-Z][^\n]+$") as caught:
+            problems.get(name)
+        assert words in str(caught.value)
+
+    @pytest.mark.parametrize(("name", "error"), [("broken", ZeroDivisionError), ("own_buggy:x", AttributeError)])
+    def test_an_error_in_your_own_code_is_raised_as_it_is(self, name, error):
+        with pytest.raises(error):
+            problems.get(name if ":" in name else f"own_machine:{name}")
+
+    @pytest.mark.parametrize("thing", [None, 3, ["toy1d"], {"a": 1}])
+    def test_what_is_neither_text_nor_a_problem_is_answered_with_the_names(self, thing):
+        with pytest.raises(ValueError, match=r"^name must be one of toy1d, .*; got .*\. See .* of your own\.$"):
+            problems.get(thing)
 
 
 class TestLimits:

@@ -5,7 +5,7 @@ from pathlib import Path
 from crashbo.app import animation, demo, jump_plots, jump_report, plots, slices
 from crashbo.app.animation import Film
 from crashbo.app.demo import Story
-from crashbo.app.jump_report import Picture
+from crashbo.app.jump_report import MediaFile
 
 _FILES = ("first.gif", "best.gif", "crash.gif", "course.png", "slice.png", "report.html")
 
@@ -18,11 +18,11 @@ def save(story: Story, folder: Path) -> Path:
     rendered = animation.save(films)
     course, cut = folder / "course.png", folder / "slice.png"
     plots.save(jump_plots.draw_course(story), course)
-    figures = [Picture(course, "The course of the study")]
+    figures = [MediaFile(course, "The course of the study")]
     if any(t.state == "success" for t in story.trials):
         plots.save(jump_plots.draw_slice(slices.gather(story)), cut)
-        figures.append(Picture(cut, "What was learnt of height and current"))
-    shown = [Picture(film.path, film.title) for film in films]
+        figures.append(MediaFile(cut, "What was learnt of height and current"))
+    shown = [MediaFile(film.path, film.title) for film in films]
     page = folder / "report.html"
     page.write_text(jump_report.page(story, shown, figures, rendered), encoding="utf-8")
     return page

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from crashbo.app import plots
 from crashbo.app.demo import Story
 from crashbo.app.plots import CRASH, LEVEL, MODEL, NEXT, SUCCESS, Axes, Figure
-from crashbo.app.slices import Slice
+from crashbo.app.slices import JumpSlice
 
 Array = NDArray[np.float64]
 
@@ -19,7 +19,7 @@ _BAND, _TRUTH = "#E69F00", "#666666"
 _HALO = "white"
 
 
-def draw_slice(seen: Slice) -> Figure:
+def draw_slice(seen: JumpSlice) -> Figure:
     """The cost's GP beside GPCR over the P gains, with successes and crashes (the paper's figure)."""
     figure = Figure(figsize=(9.6, 4.9), layout="constrained")
     left, right = figure.subplots(1, 2, sharey=True)

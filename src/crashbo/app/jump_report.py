@@ -27,14 +27,14 @@ th, td { text-align: right; padding: .15rem .8rem; border-bottom: 1px solid #e6e
 
 
 @dataclass(frozen=True)
-class Picture:
+class MediaFile:
     """A picture's file and what it shows."""
 
     path: Path
     words: str
 
 
-def page(story: Story, films: list[Picture], figures: list[Picture], rendered: bool) -> str:
+def page(story: Story, films: list[MediaFile], figures: list[MediaFile], rendered: bool) -> str:
     """The page, which needs no other file."""
     kind = "rendered by MuJoCo" if rendered else "stick figures, without a graphics library"
     parts = [
@@ -92,10 +92,10 @@ def _row(trial: Trial, is_best: bool) -> str:
     return f"<tr{' class=best' if is_best else ''}>{''.join(cells)}</tr>"
 
 
-def _picture(picture: Picture) -> str:
+def _picture(picture: MediaFile) -> str:
     return f"<figure>{_image(picture)}<figcaption>{escape(picture.words)}</figcaption></figure>"
 
 
-def _image(picture: Picture) -> str:
+def _image(picture: MediaFile) -> str:
     data = base64.b64encode(picture.path.read_bytes()).decode()
     return f"<img alt='{escape(picture.words)}' src='data:{_KINDS[picture.path.suffix]};base64,{data}'>"

@@ -9,8 +9,8 @@ from pathlib import Path
 from crashbo.app import results
 from crashbo.app.results import Origin
 from crashbo.paper.campaign import Campaign, run_all
-from crashbo.paper.ledger import Ledger
 from crashbo.paper.methods import METHODS, PROBLEMS
+from crashbo.paper.run_log import RunLog
 from crashbo.paper.runs import Run
 from crashbo.paper.summary import Summary, claims, summarise
 
@@ -23,7 +23,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """The command's options."""
     parser.add_argument("--quick", action="store_true", help=f"{_QUICK_REPEATS} repeats of {_QUICK_TRIALS} trials")
     parser.add_argument("--methods", default=",".join(METHODS), metavar="A,B", help="default: %(default)s")
-    parser.add_argument("--problems", metavar="A,B", help=f"default: {','.join(PROBLEMS)}")
+    parser.add_argument("--problems", metavar="A,B", help=f"or module:name (default: {','.join(PROBLEMS)})")
     parser.add_argument("--solo8", action="store_true", help=f"the jumping quadruped instead, {_JUMPS} trials")
     parser.add_argument("--repeats", type=int, metavar="N", help=f"default: {_REPEATS}; the paper has 100")
     parser.add_argument("--trials", type=int, metavar="N", help=f"default: {_TRIALS}, as in the paper")
@@ -47,10 +47,12 @@ def reproduce(options: argparse.Namespace) -> str:
     """Run what is missing, write everything, and say it in short."""
     from crashbo.app import plots, result_plots  # matplotlib is an extra; better missed now than after the runs
 
+    if ":" in (options.problems or ""):
+        _look_here_for_modules()
     campaign = campaign_of(options)
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    with Ledger(options.output / "runs") as ledger, _Progress() as progress:
-        runs = run_all(campaign.specs(), ledger, workers=options.workers or cores, report=progress)
+    with RunLog(options.output / "runs") as log, _Progress() as progress:
+        runs = run_all(campaign.specs(), log, workers=options.workers or cores, report=progress)
     summary = summarise(campaign, runs)
     plots.save(result_plots.draw_figure(summary), options.output / "figure.png")
     plots.save(result_plots.draw_curves(summary), options.output / "curves.png")
@@ -94,6 +96,12 @@ def _problems(options: argparse.Namespace) -> tuple[str, ...]:
     if options.solo8:
         return ("solo8-jump",)
     return _listed(options.problems) if options.problems else PROBLEMS
+
+
+def _look_here_for_modules() -> None:
+    """Let a problem of the user's be found in the current directory, as by `python -m`; workers inherit the path."""
+    if not sys.flags.safe_path:
+        sys.path.append(os.getcwd())  # last: no file that happens to lie here stands before one that is installed
 
 
 def _listed(names: str) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ _POINTS = 61  # of the grid along an axis
 
 
 @dataclass(frozen=True)
-class Slice:
+class JumpSlice:
     """Both models over the P gains, the D gains held; rows go with p_hip, columns with p_knee."""
 
     grid: Array  # (n,), of either axis
@@ -30,7 +30,7 @@ class Slice:
     best: Array  # (4,)
 
 
-def gather(story: Story) -> Slice:
+def gather(story: Story) -> JumpSlice:
     """Look at the optimiser's own models, after a success, through the best setting's D gains."""
     X = np.array([list(t.params.values()) for t in story.trials])
     crashed = np.array([t.state == "crash" for t in story.trials])
@@ -45,7 +45,7 @@ def gather(story: Story) -> Slice:
     assert expected is not None
     assert expected.cost is not None
     shape = (_POINTS, _POINTS)
-    return Slice(
+    return JumpSlice(
         grid=grid,
         held=(float(best[2]), float(best[3])),
         height=-expected.cost[0].reshape(shape),

@@ -1,20 +1,18 @@
-"""Figures of a study, from what `report` gathered. May import every other layer; matplotlib by way of `plots`.
+"""Figures of a study, from what was `gathered`. May import every other layer; matplotlib by way of `plots`.
 
 Colours have the meanings that they have in `plots`.
 """
 
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
 from crashbo.app.bench.overview import Level, Slice
+from crashbo.app.gathered import Gathered
 from crashbo.app.plots import CRASH, LEVEL, MODEL, NEXT, SUCCESS, Axes, Figure, dress, title
 from crashbo.optimizer.records import Trial
 from crashbo.search.space import Choice, Parameter
-
-if TYPE_CHECKING:
-    from crashbo.app.report import Gathered
 
 Array = NDArray[np.float64]
 _DPI = 130
@@ -27,7 +25,7 @@ def save(figure: Figure, to: BinaryIO) -> None:
     figure.savefig(to, format="png", backend="agg", dpi=_DPI)
 
 
-def draw_all(g: "Gathered") -> dict[str, Figure]:
+def draw_all(g: Gathered) -> dict[str, Figure]:
     """All figures that there is something to show in, by name."""
     if not any(t.counts for t in g.trials):
         return {}
@@ -40,7 +38,7 @@ def draw_all(g: "Gathered") -> dict[str, Figure]:
     return out
 
 
-def draw_cost(g: "Gathered") -> Figure:
+def draw_cost(g: Gathered) -> Figure:
     """Cost over trials, crashes and voids marked."""
     label, unit = g.definition.labels.cost, g.definition.labels.units.get("cost", "")
     figure, axes = _panel(f"{_capital(label)} over trials", "crosses are crashes, rings are voids")
@@ -57,7 +55,7 @@ def draw_cost(g: "Gathered") -> Figure:
     return figure
 
 
-def draw_level(g: "Gathered", name: str, levels: list[Level]) -> Figure:
+def draw_level(g: Gathered, name: str, levels: list[Level]) -> Figure:
     """A threshold with its interval over trials, beside what was measured."""
     figure, axes = _panel(f"Crash threshold of {name}", "with its 90 % interval, as learnt trial by trial")
     known = [
@@ -77,7 +75,7 @@ def draw_level(g: "Gathered", name: str, levels: list[Level]) -> Figure:
     return figure
 
 
-def draw_influence(g: "Gathered") -> Figure:
+def draw_influence(g: Gathered) -> Figure:
     """Which parameters matter."""
     names = list(next(iter(g.influence.values())))
     figure = Figure(figsize=(7.6, 1.1 + 0.42 * len(names)), layout="constrained")
@@ -95,7 +93,7 @@ def draw_influence(g: "Gathered") -> Figure:
     return figure
 
 
-def draw_slice(g: "Gathered", found: Slice) -> Figure:
+def draw_slice(g: Gathered, found: Slice) -> Figure:
     """Expected cost and P(safe) over two parameters."""
     figure = Figure(figsize=(7.6, 3.7), layout="constrained")
     held = ", ".join(f"{k} {_short(v)}" for k, v in found.at.items() if k not in found.axes)
@@ -121,7 +119,7 @@ def draw_slice(g: "Gathered", found: Slice) -> Figure:
     return figure
 
 
-def draw_line(g: "Gathered", found: Slice) -> Figure:
+def draw_line(g: Gathered, found: Slice) -> Figure:
     """Expected cost and P(safe) over the only parameter."""
     figure = Figure(figsize=(7.6, 4.6), layout="constrained")
     upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=[3, 2])
@@ -169,7 +167,7 @@ def _rail(axes: Axes, trials: list[Trial]) -> None:
     axes.set_ylim(low - 0.14 * (high - low), high)
 
 
-def _dots(axes: Axes, g: "Gathered", names: tuple[str, ...]) -> None:
+def _dots(axes: Axes, g: Gathered, names: tuple[str, ...]) -> None:
     for t in g.trials:
         if t.state not in ("success", "crash"):
             continue
@@ -184,7 +182,7 @@ def _dots(axes: Axes, g: "Gathered", names: tuple[str, ...]) -> None:
             )
 
 
-def _name_axes(axes: Axes, g: "Gathered", names: tuple[str, ...]) -> None:
+def _name_axes(axes: Axes, g: Gathered, names: tuple[str, ...]) -> None:
     units = g.definition.labels.units
     for name, letter in zip(names, "xy", strict=False):
         getattr(axes, f"set_{letter}label")(_with_unit(name, units.get(name, "")), fontsize=9)
@@ -200,11 +198,11 @@ def _name_axes(axes: Axes, g: "Gathered", names: tuple[str, ...]) -> None:
     axes.tick_params(labelsize=8.5)
 
 
-def _grid(g: "Gathered", name: str, values: tuple[Any, ...]) -> Array:
+def _grid(g: Gathered, name: str, values: tuple[Any, ...]) -> Array:
     return np.array([_coordinate(g.definition.space.parameters[name], v) for v in values], dtype=float)
 
 
-def _place(g: "Gathered", name: str, trial: Trial) -> float:
+def _place(g: Gathered, name: str, trial: Trial) -> float:
     return _coordinate(g.definition.space.parameters[name], trial.params[name])
 
 

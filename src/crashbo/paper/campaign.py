@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from crashbo import problems
-from crashbo.paper.ledger import Ledger
 from crashbo.paper.methods import METHODS
+from crashbo.paper.run_log import RunLog
 from crashbo.paper.runs import Run, Spec, execute
 
 # Called when a run has ended, with how many have, and how many there are to make.
@@ -23,7 +23,15 @@ _THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
 @dataclass(frozen=True)
 class Campaign:
-    """What is compared."""
+    """What is compared.
+
+    Attributes:
+        methods: names in METHODS.
+        problems: as `problems.get` takes them, in words: names of ours, or "module:name" of the user's own.
+        repeats: of every method on every problem.
+        trials: in a run.
+        known_noise: whether the methods are told the noise.
+    """
 
     methods: tuple[str, ...]
     problems: tuple[str, ...]
@@ -32,9 +40,12 @@ class Campaign:
     known_noise: bool = False
 
     def __post_init__(self) -> None:
+        own = [name for name in self.problems if ":" in name]
+        for name in own:
+            problems.get(name)  # which says what is wrong with it
         for what, given, known in (
             ("methods", self.methods, list(METHODS)),
-            ("problems", self.problems, problems.names()),
+            ("problems", self.problems, [*problems.names(), *own]),
         ):
             strange = [name for name in given if name not in known]
             if strange or not given or len(set(given)) < len(given):
@@ -49,8 +60,8 @@ class Campaign:
     @property
     def refusals(self) -> dict[tuple[str, str], str]:
         """Method and problem that do not go together, and why."""
-        pairs = [(m, p) for m in self.methods for p in self.problems]
-        reasons = {(m, p): METHODS[m].refusal(problems.get(p)) for m, p in pairs}
+        found = {name: problems.get(name) for name in self.problems}
+        reasons = {(m, p): METHODS[m].refusal(problem) for m in self.methods for p, problem in found.items()}
         return {pair: reason for pair, reason in reasons.items() if reason is not None}
 
     def specs(self) -> list[Spec]:
@@ -65,19 +76,19 @@ class Campaign:
         ]
 
 
-def run_all(specs: Sequence[Spec], ledger: Ledger, *, workers: int, report: Report | None = None) -> list[Run]:
-    """The runs of all specs, in their order; those that the ledger lacks are made now, and kept as they end."""
-    todo = [spec for spec in specs if spec not in ledger.runs]
+def run_all(specs: Sequence[Spec], log: RunLog, *, workers: int, report: Report | None = None) -> list[Run]:
+    """The runs of all specs, in their order; those that the log lacks are made now, and kept as they end."""
+    todo = [spec for spec in specs if spec not in log.runs]
     if todo:
         for name in _THREADS:  # read by the workers when they load NumPy: threads would fight over the cores
             os.environ.setdefault(name, "1")
         # Spawned, not forked: a worker's arithmetic then does not depend on what this process has loaded.
         with multiprocessing.get_context("spawn").Pool(min(workers, len(todo)), _prepare_worker) as pool:
             for done, run in enumerate(pool.imap_unordered(_attempt, todo), start=1):
-                ledger.add(run)
+                log.add(run)
                 if report is not None:
                     report(run, done, len(todo))
-    return [ledger.runs[spec] for spec in specs]
+    return [log.runs[spec] for spec in specs]
 
 
 def _attempt(spec: Spec) -> Run:

@@ -16,11 +16,9 @@ from typing import Any
 import numpy as np
 
 import crashbo
-from crashbo import problems
-from crashbo.optimizer.minimize import Result
+from crashbo import Result, Space, problems
 from crashbo.paper.methods import METHODS
 from crashbo.problems import Problem
-from crashbo.search.space import Space
 
 
 @dataclass(frozen=True)

@@ -68,14 +68,14 @@ def summarise(campaign: Campaign, runs: Sequence[Run]) -> Summary:
 
 
 def _cell(runs: list[Run]) -> Cell:
-    limit = problems.get(runs[0].spec.problem).limits[0]
-    learnt = [run.thresholds.get(limit.name) for run in runs]
+    limits = problems.get(runs[0].spec.problem).limits[:1]  # none where nothing is measured
+    learnt = [(run.thresholds.get(limit.name), limit.threshold) for limit in limits for run in runs]
     return Cell(
         safe=np.array([run.safe for run in runs]),
         regrets=np.array([run.regret for run in runs], dtype=float),  # None becomes NaN
         crashes=np.cumsum([run.crashed for run in runs], axis=1).astype(float),
         reach=np.array([run.reach for run in runs]),
-        threshold_errors=np.array([c - limit.threshold for c in learnt if c is not None]),
+        threshold_errors=np.array([c - true for c, true in learnt if c is not None]),
         seconds=np.array([run.seconds / len(run.crashed) for run in runs]),
     )
 

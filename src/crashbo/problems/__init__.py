@@ -1,6 +1,8 @@
 """Benchmark problems: machines that crash, with known answers.
 
-May import the public API: optimizer, search and models.
+May import the public API, from the rooms that define it: `crashbo` itself imports the problems.
+
+A machine of your own is a `Problem`, too; whoever takes a name of ours takes "module:name" of yours.
 
 D parameters, G measured quantities; the share of the space that crashes (by 40,000 uniform samples, good to
 0.5 %); the lowest cost of all, and the lowest without a crash:
@@ -35,12 +37,14 @@ Families: `paper` (the first five), `literature`, `hidden` (from mueller-ackley5
 pressure-vessel on) and `solo8`, a physics simulation, of which the figures are found by search and not exact.
 """
 
+import importlib
+import inspect
 from collections.abc import Callable
 
 from crashbo.problems import engineering, hidden, literature, paper, solo8
-from crashbo.problems.problem import Limit, Problem, Truth
+from crashbo.problems.problem import Episode, Limit, Problem, Truth
 
-__all__ = ["Limit", "Problem", "Truth", "get", "names"]
+__all__ = ["Episode", "Limit", "Problem", "Truth", "get", "names"]
 
 # Name to factory. A problem with dependencies of its own imports them within its factory: none is paid for by others.
 _FACTORIES: dict[str, Callable[[], Problem]] = {
@@ -57,12 +61,55 @@ def names() -> list[str]:
     return list(_FACTORIES)
 
 
-def get(name: str) -> Problem:
-    """The problem of that name.
+def get(name: str | Problem) -> Problem:
+    """The problem of that name; one that is a problem already is given back as it is.
+
+    Args:
+        name: one of `names()`, or "module:name" for a machine of your own: a Problem in a module that can be imported,
+            or a function without arguments that makes one.
 
     Raises:
-        ModuleNotFoundError: where it needs an extra that is not installed; the message names it.
+        ModuleNotFoundError: where one of ours needs an extra that is not installed; the message names it.
     """
-    if name not in _FACTORIES:
-        raise ValueError(f"name must be one of {', '.join(_FACTORIES)}; got {name!r}. See crashbo.problems.names().")
-    return _FACTORIES[name]()
+    if isinstance(name, Problem):
+        return name
+    if isinstance(name, str) and name in _FACTORIES:
+        return _FACTORIES[name]()
+    if isinstance(name, str) and ":" in name:
+        return _imported(name)
+    raise ValueError(
+        f"name must be one of {', '.join(_FACTORIES)}; got {name!r}. See crashbo.problems.names(), or give a Problem "
+        "or 'module:name' of your own."
+    )
+
+
+def _imported(name: str) -> Problem:
+    """The problem at "module:name", or one clear sentence; what the module's own code raises is not hidden."""
+    module, _, attribute = name.partition(":")
+    if not all(part.isidentifier() for part in (*module.split("."), attribute)):
+        raise ValueError(f"name must be written 'module:name'; got {name!r}. Write 'my_machine:problem', for example.")
+    try:
+        home = importlib.import_module(module)
+    except ImportError as error:
+        raise ValueError(
+            f"name must lead to a module that can be imported; got {name!r} ({error}). "
+            "Mend it, or put the module's directory on PYTHONPATH."
+        ) from error
+    found = getattr(home, attribute, None)
+    problem = found() if callable(found) and _needs_nothing(found) else found
+    if not isinstance(problem, Problem):
+        what = repr(problem) if hasattr(home, attribute) else "not there"
+        raise ValueError(
+            f"name must lead to a Problem, or to a function without arguments that makes one; got {name!r}, "
+            f"which is {what}. Make a crashbo.problems.Problem of it."
+        )
+    return problem
+
+
+def _needs_nothing(function: Callable[..., object]) -> bool:
+    """Whether it can be called without arguments."""
+    try:
+        inspect.signature(function).bind()
+    except (TypeError, ValueError):
+        return False
+    return True

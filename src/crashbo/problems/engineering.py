@@ -1,6 +1,6 @@
 """Engineering design problems: several measured quantities, each of which makes the design fail beyond a threshold.
 
-May import the public API, and `problem`.
+May import the public API, from the rooms that define it, and `problem`.
 
 Constraints that the box of the parameters already implies are left out.
 """

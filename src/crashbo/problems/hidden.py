@@ -1,6 +1,6 @@
 """Hidden-constraint problems from the literature: simulations that fail in parts of the space.
 
-May import the public API, and `problem`.
+May import the public API, from the rooms that define it, and `problem`.
 
 Their authors give the failing region only; where they do so by an inequality its left side is the measured
 quantity here, and where they do so by intervals it is the distance from the nearest of them.

@@ -1,6 +1,6 @@
 """Constrained problems from the literature, with measured quantities that make the machine crash.
 
-May import the public API, and `problem`.
+May import the public API, from the rooms that define it, and `problem`.
 """
 
 import math

@@ -1,6 +1,6 @@
 """The paper's benchmarks, and its one-dimensional example.
 
-May import the public API, and `problem`.
+May import the public API, from the rooms that define it, and `problem`.
 
 All live on the unit cube with one constraint, g(x) = prod_d sin(2 pi x_d), and crash where g > 0: on half of the
 cube, in cells like those of a chessboard. Noise 0.01 on f and on g.

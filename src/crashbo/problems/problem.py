@@ -1,6 +1,6 @@
 """What a benchmark problem is: a simulated machine whose truth is known, and the views of it that are handed out.
 
-May import the public API: optimizer, search and models.
+May import the public API, from the rooms that define it.
 
 A `Problem` knows everything. What an optimiser gets from it, `space`, `constraints` and outcomes of `evaluate`,
 says nothing of the thresholds, and a crash says nothing but that it happened. `informed()` is the same machine
@@ -9,13 +9,13 @@ with both laid open, for methods that are privileged by definition.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from crashbo.optimizer.records import AnyConstraint, Constraint, Crash, Outcome, Side, Unmeasured
-from crashbo.search.space import Parameter, Params, Space
+from crashbo.optimizer.records import Constraint, Crash, Outcome, Unmeasured
+from crashbo.search.space import Choice, Float, Int, Space
 
 Array = NDArray[np.float64]
 # Noise-free cost and measurements at params: one run of the machine.
@@ -25,7 +25,7 @@ _DRAWS = 1000  # points that `safe_start` looks at in one go
 _ROUNDS = 1000
 
 
-class Run(NamedTuple):
+class Episode(NamedTuple):
     """One experiment as the machine knows it: cost and measurements are there even where it crashed."""
 
     cost: float
@@ -52,7 +52,7 @@ class Limit:
 
     name: str
     threshold: float
-    side: Side = "above"
+    side: Literal["above", "below"] = "above"
     noise: float = 0.0
 
     def violated(self, value: float) -> bool:
@@ -69,7 +69,7 @@ def _check(rng: np.random.Generator | None) -> None:
         )
 
 
-def noisy_readings(problem: "Problem", params: Mapping[str, Any], rng: np.random.Generator | None) -> Run:
+def noisy_readings(problem: "Problem", params: Mapping[str, Any], rng: np.random.Generator | None) -> Episode:
     """A machine that repeats itself, read by instruments that do not: noise never decides whether it crashes."""
     cost, measured = problem.simulate(params)
     values = {k.name: float(measured[k.name]) for k in problem.limits}
@@ -78,7 +78,7 @@ def noisy_readings(problem: "Problem", params: Mapping[str, Any], rng: np.random
     # Drawn for a crash too: plain and informed runs with the same rng stay in step.
     noise = np.zeros(len(stds)) if rng is None else stds * rng.standard_normal(len(stds))
     read = {name: value + float(e) for (name, value), e in zip(values.items(), noise[1:], strict=True)}
-    return Run(float(cost) + float(noise[0]), read, "crashed" if crashed else "")
+    return Episode(float(cost) + float(noise[0]), read, "crashed" if crashed else "")
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ class Problem:
     """
 
     name: str
-    space: Mapping[str, Parameter]
+    space: Mapping[str, Float | Int | Choice]
     simulate: Simulation
     limits: tuple[Limit, ...]
     cost_noise: float
@@ -111,12 +111,12 @@ class Problem:
     constrained_minimum: float | None = None
     optimum: Mapping[str, Any] | None = None
     is_informed: bool = False
-    machine: Callable[["Problem", Mapping[str, Any], np.random.Generator | None], Run] = noisy_readings
+    machine: Callable[["Problem", Mapping[str, Any], np.random.Generator | None], Episode] = noisy_readings
     unmeasured: tuple[str, ...] = ()
     start: Mapping[str, Any] | None = None
 
     @property
-    def constraints(self) -> list[AnyConstraint]:
+    def constraints(self) -> list[Constraint | Unmeasured]:
         """The constraints as an optimiser may know them: thresholds are None unless the problem is informed."""
         measured = [Constraint(k.name, k.threshold if self.is_informed else None, k.side) for k in self.limits]
         return [*measured, *map(Unmeasured, self.unmeasured)]
@@ -128,8 +128,8 @@ class Problem:
 
     def truth(self, params: Mapping[str, Any]) -> Truth:
         """What happens at params, free of noise."""
-        run = self.machine(self, Space.of(self.space).check(params), None)
-        return Truth(run.cost, run.measured, bool(run.crash))
+        episode = self.machine(self, Space.of(self.space).check(params), None)
+        return Truth(episode.cost, episode.measured, bool(episode.crash))
 
     def evaluate(self, params: Mapping[str, Any], rng: np.random.Generator | None = None) -> Outcome:
         """One experiment; with noise if there is an rng.
@@ -138,12 +138,12 @@ class Problem:
             Crash: with a reason and nothing else; with the measurements too if the problem is informed.
         """
         _check(rng)
-        run = self.machine(self, Space.of(self.space).check(params), rng)
-        if run.crash:
-            raise Crash(run.crash, measured=run.measured if self.is_informed else None)
-        return Outcome(run.cost, run.measured)
+        episode = self.machine(self, Space.of(self.space).check(params), rng)
+        if episode.crash:
+            raise Crash(episode.crash, measured=episode.measured if self.is_informed else None)
+        return Outcome(episode.cost, episode.measured)
 
-    def safe_start(self, rng: np.random.Generator) -> Params:
+    def safe_start(self, rng: np.random.Generator) -> dict[str, Any]:
         """Params that do not crash, uniformly at random among those."""
         space = Space.of(self.space)
         for _ in range(_ROUNDS):

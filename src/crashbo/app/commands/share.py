@@ -26,11 +26,12 @@ def _report(options: argparse.Namespace) -> Answer:
     needs("matplotlib", "app")
     bench = bench_of(options)
     from crashbo.app import report
+    from crashbo.app.gathered import gather
 
     name = "".join(c if c.isalnum() or c in "-_." else "_" for c in bench.ledger.name)
     path = options.output or Path(f"{name}.html")
     with patience("writing the report") as share:
-        gathered = report.gather(bench, share)
+        gathered = gather(bench, share)
         try:
             figures = report.write(gathered, path, options.png)
         except OSError as error:

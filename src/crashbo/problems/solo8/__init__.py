@@ -1,6 +1,6 @@
 """The quadruped Solo8 that learns to jump, in a physics simulation.
 
-May import the public API: optimizer, search and models.
+May import the public API, from the rooms that define it.
 
 robot    the model: bodies, joints, contact    motors   currents, torques, voltages
 plan     where the joints should be            jump     one jump, step by step

@@ -1,4 +1,4 @@
-"""Pictures of poses, rendered off screen. May import the public API: optimizer, search and models.
+"""Pictures of poses, rendered off screen. May import the public API, from the rooms that define it.
 
 Graphics libraries may be missing, and one that is broken can take the process with it; MuJoCo also binds to one for
 good when it is imported. So the rendering is done by a process of its own: this module, run as a program.

@@ -1,4 +1,4 @@
-"""The one door to MuJoCo, which the extra `robot` brings. May import the public API: optimizer, search and models.
+"""The one door to MuJoCo, which the extra `robot` brings. May import the public API, from the rooms that define it.
 
 MuJoCo binds to a graphics library when it is imported, and the import fails where that library does. A simulation
 needs none, so there is none here, whatever `MUJOCO_GL` says; only the camera's own process names one.

@@ -1,6 +1,6 @@
 """One jump of Solo8: controller, motors, boards that trip, and the flight, step by step.
 
-May import the public API: optimizer, search and models.
+May import the public API, from the rooms that define it.
 
 Control runs at 1 kHz on what the sensors said some milliseconds ago:
 

@@ -1,6 +1,6 @@
 """The motors: what current a torque takes, what torque that gives, and what the supply allows.
 
-May import the public API: optimizer, search and models. Per joint, in A, V, Nm and rad/s.
+May import the public API, from the rooms that define it. Per joint, in A, V, Nm and rad/s.
 
 Published for the robot: torque constant 0.025 Nm/A, gear 9, 24 V, and joint torques of 2.5 Nm at 12 A and about
 2.7 Nm at 15 A: less than the constant promises, because iron saturates. The drives know the constant alone, so they ask

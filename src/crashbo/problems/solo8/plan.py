@@ -1,6 +1,6 @@
 """The plan of a jump: where every joint should be, and the torque fed forward, once a millisecond.
 
-May import the public API: optimizer, search and models.
+May import the public API, from the rooms that define it.
 
 The robot waits, crouches, pushes off, and draws its legs in to land. A point mass stands for the robot, as in a
 planner that works offline with a rough model: the feedforward is a share of what that mass would need, at the knees

@@ -1,4 +1,4 @@
-"""Solo8's jump as a problem to be tuned. May import the public API: optimizer, search and models.
+"""Solo8's jump as a problem to be tuned. May import the public API, from the rooms that define it.
 
 The paper's experiment in simulation. Four gains, of knees and hips, go from where the optimiser sets them to fixed
 final values during the jump; the cost is minus the greatest height of the base; the sum of the motors' peak currents
@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from crashbo.problems.problem import Limit, Problem, Run
+from crashbo.problems.problem import Episode, Limit, Problem
 from crashbo.problems.solo8.jump import Flight, Gains, Setup, jump
 from crashbo.search.space import Float
 
@@ -65,16 +65,16 @@ def simulate(params: Mapping[str, Any]) -> tuple[float, dict[str, float]]:
     return -flight.height, {"current": flight.current}
 
 
-def experiment(problem: Problem, params: Mapping[str, Any], rng: np.random.Generator | None) -> Run:
+def experiment(problem: Problem, params: Mapping[str, Any], rng: np.random.Generator | None) -> Episode:
     """One jump. Here noise acts in the robot itself, so near the trip level it does decide whether it crashes."""
     same = copy.deepcopy(rng)
     flight = jump(gains(params), SETUP, rng=rng)
     if not flight.crash:
-        return _run(flight, "")
+        return _episode(flight, "")
     if rng is None or problem.is_informed:  # what it would have done had the boards held
-        return _run(jump(gains(params), SETUP.untrippable, rng=same), flight.crash)
-    return _run(flight, flight.crash)
+        return _episode(jump(gains(params), SETUP.untrippable, rng=same), flight.crash)
+    return _episode(flight, flight.crash)
 
 
-def _run(flight: Flight, crash: str) -> Run:
-    return Run(-flight.height, {"current": flight.current}, crash)
+def _episode(flight: Flight, crash: str) -> Episode:
+    return Episode(-flight.height, {"current": flight.current}, crash)

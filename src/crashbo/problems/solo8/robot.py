@@ -1,4 +1,4 @@
-"""The robot Solo8 as a MuJoCo model. May import the public API: optimizer, search and models.
+"""The robot Solo8 as a MuJoCo model. May import the public API, from the rooms that define it.
 
 Masses, inertias and lengths are those of the robot's published description (solo.urdf of example-robot-data, from the
 Open Dynamic Robot Initiative). Shapes are primitives: they are there for contact with the ground and for the eye, and

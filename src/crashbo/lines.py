@@ -1,0 +1,90 @@
+"""An append-only file of JSON objects, one a line, and the lock under which it is written.
+
+Belongs to all layers, so it needs the standard library only.
+
+A line is flushed and synced before anything else happens: a process that is killed at any moment loses nothing that it
+appended, and what the kill left of a line is cut off by the next reader. Whoever reads or appends holds a `Lock`: on
+the file itself, or on one that stands for a folder of them.
+"""
+
+import fcntl
+import json
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NoReturn
+
+
+class Lock:
+    """One holder at a time, among all processes, until it is closed.
+
+    Args:
+        path: the file that is locked; made if it is not there.
+        refusal: what a second holder is told.
+    """
+
+    def __init__(self, path: Path, refusal: str) -> None:
+        self._file = open(path, "ab")  # noqa: SIM115  # held as long as the lock is
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            self._file.close()
+            raise ValueError(refusal) from None
+
+    def close(self) -> None:
+        """Give it back."""
+        self._file.close()
+
+
+class Lines:
+    """A file with one JSON object a line, held open.
+
+    Args:
+        path: made if it is not there.
+        rule: what every line must be, for the sentence that refuses one.
+        remedy: what to do about a line that is not.
+        plain: turns a value that JSON does not know into one that it does.
+    """
+
+    def __init__(self, path: Path, rule: str, remedy: str, plain: Callable[[Any], Any] | None = None) -> None:
+        self.path = path
+        self._rule, self._remedy, self._plain = rule, remedy, plain
+        # Held open: a program that changes its directory would find another file at a relative path.
+        self._file = open(path, "a+b")  # noqa: SIM115
+
+    def append(self, entry: Mapping[str, Any]) -> None:
+        """Add a line; it is on disk when this returns."""
+        self._file.write(json.dumps(entry, default=self._plain).encode() + b"\n")
+        self._file.flush()
+        os.fsync(self._file.fileno())
+
+    def begins(self, start: bytes) -> bool:
+        """Whether the file begins so, as far as it goes."""
+        self._file.seek(0)
+        return start.startswith(self._file.read(len(start)))
+
+    def read(self) -> list[dict[str, Any]]:
+        """All whole lines; what a kill left of the last one is cut off."""
+        self._file.seek(0)
+        text = self._file.read()
+        whole = text[: text.rfind(b"\n") + 1]
+        entries = []
+        for number, line in enumerate(whole.split(b"\n")[:-1], start=1):
+            try:
+                entry = json.loads(line)
+            except ValueError:
+                self.refuse(number)
+            if not isinstance(entry, dict):
+                self.refuse(number)
+            entries.append(entry)
+        if len(whole) < len(text):
+            self._file.truncate(len(whole))
+        return entries
+
+    def refuse(self, number: int) -> NoReturn:
+        """Say which line is not what it must be."""
+        raise ValueError(f"{self._rule}; line {number} of {self.path} is none. {self._remedy}")
+
+    def close(self) -> None:
+        """Give the file back."""
+        self._file.close()

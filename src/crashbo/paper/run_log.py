@@ -1,0 +1,63 @@
+"""The run log: every finished run on disk, so that a campaign that was killed goes on where it stood.
+
+May import the public API and `problems`.
+
+One file a method, one run a line. A run whose line a kill tore is made again and comes out the same. Deleting a
+method's file runs that method anew.
+"""
+
+from pathlib import Path
+from types import TracebackType
+
+from crashbo.lines import Lines, Lock
+from crashbo.paper.runs import Run, Spec, plain, revived
+
+
+class RunLog:
+    """The finished runs in a folder, which one process at a time may add to."""
+
+    def __init__(self, folder: Path) -> None:
+        self.runs: dict[Spec, Run] = {}
+        self._folder, self._files = folder, dict[str, Lines]()
+        folder.mkdir(parents=True, exist_ok=True)
+        in_use = f"output must have one writer; {folder} is in use by another process. Wait for it, or name another."
+        self._lock = Lock(folder / ".lock", in_use)
+        try:
+            for path in sorted(folder.glob("*.jsonl")):
+                self._read(self._file(path.stem))
+        except BaseException:
+            self.close()
+            raise
+
+    def add(self, run: Run) -> None:
+        """Keep a run for good."""
+        self._file(run.spec.method).append(plain(run))
+        self.runs[run.spec] = run
+
+    def close(self) -> None:
+        """Give the files and their lock back."""
+        for file in self._files.values():
+            file.close()
+        self._lock.close()
+
+    def __enter__(self) -> "RunLog":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _file(self, method: str) -> Lines:
+        if method not in self._files:
+            path = self._folder / f"{method}.jsonl"
+            self._files[method] = Lines(path, "ledger must hold a run in every line", "Delete it, or the file.")
+        return self._files[method]
+
+    def _read(self, file: Lines) -> None:
+        for number, saved in enumerate(file.read(), start=1):
+            try:
+                run = revived(saved)
+            except (ValueError, KeyError, TypeError):
+                file.refuse(number)
+            self.runs[run.spec] = run
