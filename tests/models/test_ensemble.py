@@ -60,7 +60,7 @@ def test_weights_sum_to_one_and_opposite_members_have_opposite_hyperparameters()
 
 def test_after_many_trials_those_that_hardly_count_are_left_out_and_the_others_keep_their_proportions(monkeypatch):
     everybody, _ = gathered()
-    monkeypatch.setattr(ensemble, "_FEW", 0)
+    monkeypatch.setattr(ensemble, "FEW_TRIALS", 0)
     found, _ = gathered()
     weights = np.exp(everybody.log_weights)
     heard = weights >= 0.05

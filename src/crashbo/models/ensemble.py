@@ -29,9 +29,12 @@ from crashbo.numerics.linalg import cholesky
 
 Array = NDArray[np.float64]
 
+# judgement: up to so many trials no effort is spared, here or in search.candidates; quadruped studies showed it
+FEW_TRIALS = 60
+# judgement: as cheap as it can be made while an ensemble still beats the mode, which a test sees to
 _DRAWS = 4
 _LOG_WEIGHTS = (-4.0, 0.5)  # least and most, relative to the mode's
-_HEARD, _FEW = 0.05, 60  # share of the weight below which a member is left out, and trials up to which none is
+_HEARD = 0.05  # share of the weight below which a member is left out, past a few trials
 _EP_TOLERANCE = 0.05  # the evidence is stationary in the sites, so weights err by the square
 _MAX_SWEEPS = 20
 
@@ -128,7 +131,7 @@ def gather(posterior: Posterior, parametrisations: tuple[Parametrisation, ...], 
         widths.append(spreads * ratios)
     weights = np.exp(np.clip(log_weights, *_LOG_WEIGHTS))
     weights[0] = 1.0
-    heard = weights >= (_HEARD if len(posterior.data.X) > _FEW else 0.0) * weights.sum()
+    heard = weights >= (_HEARD if len(posterior.data.X) > FEW_TRIALS else 0.0) * weights.sum()
     heard[0] = True
     weights = np.where(heard, weights, 0.0)
     shares = (weights / weights.sum())[heard]

@@ -27,17 +27,19 @@ from crashbo.numerics.linalg import SitePosterior
 
 Array = NDArray[np.float64]
 
+# judgement: what brings EP to its fixed point on clustered and on contradictory data; nothing was tuned finely
 TOLERANCE = 1e-10  # of the tilted moments against the posterior's, in posterior standard deviations
+MAX_SWEEPS = 200
 _ROUNDING = 1e-6  # a residual that no longer falls is rounding, if it is below this
 _PATIENCE = 12  # sweeps without progress before rounding is accepted
 _MEMORY = 6  # past sweeps that Anderson's step combines
-_MAX_SWEEPS = 200
-_LEAST_DAMPING = 0.05
+_WORSE = 2.0  # growth of the residual at which the memory is cleared and the damping strengthened
+_DAMPED, _LEAST_DAMPING = 0.6, 0.05  # by how much at a time, and how far
 _MOST_PRECISION = 1e10  # of a site, relative to the prior and the observation
-_LEAST_VARIANCE = 1e-300
 _REACH = 1e3  # of a mean, relative to the measurements and thresholds there are
 _LEAST_SHARE = 1e-10  # of the variance: below it, rounding decides where the cavity lies
 _RIDGE = 1e-10  # relative, of Anderson's least squares
+_LEAST_VARIANCE = 1e-300  # derived: so that nothing is divided by zero; doubles end at 2e-308
 
 
 class Sites(NamedTuple):
@@ -80,7 +82,7 @@ def propagate(
     start: Sites | None = None,
     first: NDArray[np.intp] | None = None,
     tolerance: float = TOLERANCE,
-    max_sweeps: int = _MAX_SWEEPS,
+    max_sweeps: int = MAX_SWEEPS,
 ) -> EPResult:
     """Run EP to its fixed point. Never raises on numerical trouble: `converged` tells.
 
@@ -108,8 +110,8 @@ def propagate(
             since_best += 1
         if best.residual < tolerance or (since_best >= _PATIENCE and best.residual < _ROUNDING):
             break
-        if history and sweep.residual > 2.0 * history[-1].residual:
-            damping = max(0.6 * damping, _LEAST_DAMPING)
+        if history and sweep.residual > _WORSE * history[-1].residual:
+            damping = max(_DAMPED * damping, _LEAST_DAMPING)
             history.clear()
         history = [*history[-_MEMORY + 1 :], sweep]
         faster = _accelerate(history)

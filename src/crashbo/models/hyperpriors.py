@@ -19,7 +19,9 @@ from crashbo.models.latent import Gradient, Hyperparameters
 
 Array = NDArray[np.float64]
 
-_FAR = 500.0  # scales below its mode beyond which a Gumbel density no longer steepens
+_FAR = 500.0  # derived: scales below its mode where a Gumbel density no longer steepens; exp(709) overflows
+_LEAST_EXCESS = 1e-6  # judgement: rounding of huge measurements may swallow a small excess
+_PAPER_LEAST, _PAPER_QUANTILE = 0.05, 0.75  # derived: where the paper's code cuts its priors
 
 
 class Density(Protocol):
@@ -60,14 +62,11 @@ class Normal:
 
     std: float
     start: float = 0.0
-    bounds: tuple[float, float] = (-10.0, 10.0)
+    bounds: tuple[float, float] = (-10.0, 10.0)  # judgement: of a mean, in spreads of the measurements
 
     def log(self, x: Any) -> tuple[Any, Any]:
         z = (x - self.start) / self.std
         return -0.5 * z**2, -z / self.std
-
-
-_RARE = Normal(0.75, -2.5)  # one place in 160 lies above zero, until crashes say otherwise
 
 
 @dataclass(frozen=True)
@@ -96,14 +95,14 @@ class Gamma:
 
     @property
     def bounds(self) -> tuple[float, float]:
-        return 0.05 * self.scale, self.scale * float(gammaincinv(2.0, 0.75))
+        return _PAPER_LEAST * self.scale, self.scale * float(gammaincinv(2.0, _PAPER_QUANTILE))
 
     @property
     def start(self) -> float:
         return self.scale
 
     def log(self, x: Any) -> tuple[Any, Any]:
-        x = np.maximum(x, 1e-6 * self.scale)  # rounding of huge measurements may swallow a small excess
+        x = np.maximum(x, _LEAST_EXCESS * self.scale)
         return np.log(x / self.scale**2) - x / self.scale, 1.0 / x - 1.0 / self.scale
 
 
@@ -116,7 +115,7 @@ class Beta:
 
     @property
     def bounds(self) -> tuple[float, float]:
-        return 0.05, float(betaincinv(self.a, self.b, 0.75))
+        return _PAPER_LEAST, float(betaincinv(self.a, self.b, _PAPER_QUANTILE))
 
     @property
     def start(self) -> float:
@@ -125,6 +124,21 @@ class Beta:
     def log(self, x: Any) -> tuple[Any, Any]:
         value = (self.a - 1.0) * np.log(x) + (self.b - 1.0) * np.log1p(-x)
         return value, (self.a - 1.0) / x - (self.b - 1.0) / (1.0 - x)
+
+
+# judgement: weak priors of ours, in standardised units, as (median, spread, bounds) or (mode, scale, bounds)
+_LENGTHSCALE, _LENGTHSCALE_SPREAD, _LENGTHSCALES = 0.4, 1.0, (0.02, 30.0)  # the median is of one dimension
+_OUTPUTSCALE = LogNormal(2.0, 1.0, (1e-2, 1e3))
+_MEAN = Normal(1.5)
+_NOISE = LogNormal(0.06, 1.2, (1e-4, 1.0))
+_CRASH_NOISE = LogNormal(0.02, 1.2, (1e-3, 1.0))
+_EXCESS = Gumbel(0.3, 0.8, (-5.0, 100.0))
+_COST_OUTPUTSCALE = replace(_OUTPUTSCALE, median=1.0)
+_COST_NOISE = LogNormal(0.01, 1.0, _NOISE.bounds)
+_CRASH_LENGTHSCALE, _CRASH_LENGTHSCALE_SPREAD = 0.25, 0.7
+_RARE = Normal(0.75, -2.5)  # one place in 160 lies above zero, Phi(-2.5), until crashes say otherwise
+# derived: the paper's code
+_PAPER_LENGTHSCALES, _PAPER_NOISE = Beta(1.5, 15.0), 0.01
 
 
 @dataclass(frozen=True)
@@ -175,34 +189,33 @@ class Hyperprior:
 def weak(dimension: int) -> Hyperprior:
     """Our own: lengthscales that grow with the square root of the dimension, everything else wide."""
     return Hyperprior(
-        lengthscales=LogNormal(0.4 * np.sqrt(dimension), 1.0, (0.02, 30.0)),
-        outputscale=LogNormal(2.0, 1.0, (1e-2, 1e3)),
-        mean=Normal(1.5),
-        noise_std=LogNormal(0.06, 1.2, (1e-4, 1.0)),
-        crash_noise_std=LogNormal(0.02, 1.2, (1e-3, 1.0)),
-        excess=Gumbel(0.3, 0.8, (-5.0, 100.0)),
+        lengthscales=LogNormal(_LENGTHSCALE * np.sqrt(dimension), _LENGTHSCALE_SPREAD, _LENGTHSCALES),
+        outputscale=_OUTPUTSCALE,
+        mean=_MEAN,
+        noise_std=_NOISE,
+        crash_noise_std=_CRASH_NOISE,
+        excess=_EXCESS,
     )
 
 
 def of_cost(dimension: int) -> Hyperprior:
     """Our own for the cost: a noise that is learnt too freely would swallow a rugged cost."""
-    return replace(
-        weak(dimension), noise_std=LogNormal(0.01, 1.0, (1e-4, 1.0)), outputscale=LogNormal(1.0, 1.0, (1e-2, 1e3))
-    )
+    return replace(weak(dimension), noise_std=_COST_NOISE, outputscale=_COST_OUTPUTSCALE)
 
 
 def of_crash(dimension: int) -> Hyperprior:
     """Our own for a search's constraints: shorter lengthscales, since one taken too long makes P(safe) too sure."""
-    return replace(weak(dimension), lengthscales=LogNormal(0.25 * np.sqrt(dimension), 0.7, (0.02, 30.0)))
+    median = _CRASH_LENGTHSCALE * np.sqrt(dimension)
+    return replace(weak(dimension), lengthscales=LogNormal(median, _CRASH_LENGTHSCALE_SPREAD, _LENGTHSCALES))
 
 
 def paper() -> Hyperprior:
     """The paper's, as its code has them; noise is given there, 0.01 on the benchmarks."""
     return Hyperprior(
-        lengthscales=Beta(1.5, 15.0),
+        lengthscales=_PAPER_LENGTHSCALES,
         outputscale=Gamma(1.0),
         mean=0.0,
-        noise_std=0.01,
+        noise_std=_PAPER_NOISE,
         crash_noise_std=0.0,
         excess=Gamma(1.0),
         relative=False,

@@ -19,8 +19,8 @@ from crashbo.numerics.linalg import cholesky, plus_identity, product, triangular
 
 Array = NDArray[np.float64]
 
-_PROBES = 8
-_SCRAMBLE = 1e4
+_PROBES = 8  # judgement: a metric need not be exact
+_SCRAMBLE = 1e4  # judgement: a phase that moves by many turns between neighbours
 
 
 def information(posterior: Posterior, j: int) -> Array:

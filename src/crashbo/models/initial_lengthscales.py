@@ -18,9 +18,10 @@ from crashbo.models.parametrisation import Parametrisation
 
 Array = NDArray[np.float64]
 
-_RIDGE = 2.0  # a dimension: as if so many trials more had shown no dependence on it
-_LEAST_SHARE = 0.04  # of an equal one: a glance makes no lengthscale more than five times the prior's
-_FLAT = 1e-9  # standard deviation of a feature that does not vary
+_RIDGE = 2.0  # judgement: per dimension; as if so many trials more had shown no dependence on it
+_LONGEST = 5.0  # judgement: times the prior's lengthscale, which a glance makes none exceed
+_LEAST_SHARE = _LONGEST**-2.0  # derived: of an equal share, since lengthscales go with its -1/2
+_FLAT = 1e-9  # judgement: standard deviation of a feature that does not vary
 
 
 def with_initial_lengthscales(p: Parametrisation, data: HybridData, j: int) -> Parametrisation:

@@ -33,10 +33,10 @@ from crashbo.numerics.linalg import times
 
 Array = NDArray[np.float64]
 
-# A noise below this share of sqrt(outputscale) is taken as this: less is not representable beside K.
+# derived: a noise below this share of sqrt(outputscale) is taken as this; its square is 45 epsilons beside K's one
 _LEAST_NOISE = 1e-7
-_LEAST_SHARE = 1e-12  # of the variance that a trial's own measurement leaves
-_ALONE_TOLERANCE = 1e-3  # of a posterior that begins at its fixed point
+_LEAST_SHARE = 1e-12  # judgement: of the variance that a trial's own measurement leaves; less is rounding
+_ALONE_TOLERANCE = 1e-3  # judgement: of a posterior that begins at its fixed point
 
 
 @dataclass(frozen=True)
@@ -220,7 +220,7 @@ def condition(
     start: Sites | None = None,
     grams: tuple[tuple[Array, Array], ...] | None = None,
     tolerance: float = ep.TOLERANCE,
-    max_sweeps: int = 200,
+    max_sweeps: int = ep.MAX_SWEEPS,
 ) -> Posterior:
     """Posterior and evidence by EP. `start` are sites in the units of the measurements."""
     scale, mean = _scales(hypers)

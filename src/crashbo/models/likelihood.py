@@ -28,8 +28,8 @@ from crashbo.numerics.gaussians import LOG_SQRT_2PI, tail
 
 Array = NDArray[np.float64]
 
-_CERTAIN = 40.0  # a z at which a step changes nothing
-_LEAST_RATIO = 1e-12  # of variances: rounding must not make a tilted one negative
+_CERTAIN = 40.0  # derived: a z at which a step changes nothing, since phi(39) underflows
+_LEAST_RATIO = 1e-12  # judgement: of variances; rounding must not make a tilted one negative
 
 
 class Tilted(NamedTuple):

@@ -22,6 +22,7 @@ from crashbo.numerics.linalg import SitePosterior, product, times, within
 
 Array = NDArray[np.float64]
 
+# judgement: for speed alone; _SMALL covers every ensemble of a search, see search.surrogates._UNSURE
 _AT_ONCE, _LEAST = 2**15, 128  # covariances that a cache holds beside what is made of them; fewest points at once
 _SMALL = 200  # trials up to which all posteriors are taken at once, by NumPy: its BLAS does such products in one thread
 
@@ -111,7 +112,7 @@ class Moments:
     @cached_property
     def _rates(self) -> Array:
         """What turns sums over the trials into gradients of mean and variance, (2, K, 1, D)."""
-        factors = np.stack([2.0 * np.sqrt(self.outputscale), -4.0 * self.outputscale])
+        factors = np.stack([2.0 * np.sqrt(self.outputscale), -2.0 * 2.0 * self.outputscale])
         return np.asarray((factors[:, :, None] / self.lengthscales**2)[:, :, None, :])
 
     @cached_property

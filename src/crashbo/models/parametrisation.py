@@ -22,11 +22,11 @@ from crashbo.models.latent import Gradient, Hyperparameters
 Array = NDArray[np.float64]
 
 _LOGS = ("lengthscales", "outputscale", "noise_std", "crash_noise_std")
-_SAME = 1e-13  # measurements that spread by less than this share of their size are all the same
-_WIDTH = 0.05  # of the threshold's linear stretch
-_TOP = 6  # successes whose spacing tells how close to the highest of them a threshold is likely
-_NEAR = 0.25  # of that spacing: noise has lifted the highest
-_PRIOR_INFORMATION = 0.7  # of a coordinate: about that of our own priors
+_SAME = 1e-13  # judgement: measurements that spread by less than this share of their size are all the same
+_WIDTH = 0.05  # judgement: of the threshold's linear stretch
+_TOP = 6  # judgement: successes whose spacing tells how close to the highest of them a threshold is likely
+_NEAR = 0.25  # judgement: of that spacing, since noise has lifted the highest
+_PRIOR_INFORMATION = 0.7  # derived: of a coordinate; that of our own priors, 1 / spread^2, is 0.4 to 1
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,6 @@ P(safe) is wary: where nobody has been, a function lies nearer to crashing than 
 standard deviations, and varies more, by _WIDER times the variance. Both fade as trials come near:
     z_j becomes (z_j - _NEARER v) / sqrt(1 + _WIDER v).
 A cause that nobody measures is as its prior has it: nothing was learnt of its range where it is safe.
-The two were fitted to random points of studies on our tuning problems (`benchmarks/calibration.py`).
 """
 
 from dataclasses import dataclass, replace
@@ -30,6 +29,7 @@ from crashbo.numerics.gaussians import log_unit_improvement, tail
 Array = NDArray[np.float64]
 ValueAndGradient = tuple[Array, Array]
 
+# fitted: benchmarks/calibration.py, random points of studies on its problems
 _NEARER = 0.45
 _WIDER = 2.0
 

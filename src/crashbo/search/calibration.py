@@ -18,6 +18,7 @@ from scipy.special import expit, logit
 
 Array = NDArray[np.float64]
 
+# judgement: made after looking at crashes on the paper's benchmarks; benchmarks/calibration.py shows the outcome
 _LATELY = 30  # proposals that are looked at: a model changes as it learns
 _SLOPE_SPREAD = 0.3
 _SHIFT_SPREAD = 0.7
@@ -26,6 +27,7 @@ _MOST = 0.999  # a model that is surer than this is not believed further
 _FAR = 9.0  # log odds beyond which nothing is asked of a model
 _STEPS = 20  # of Newton's method, damped; the log posterior is concave
 _TOLERANCE = 1e-10
+_LEAST = 1e-12  # of P(safe) and of P(crash): their log odds stay finite
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,7 @@ class Calibration:
 
     def corrected(self, p: float) -> float:
         """What the model's P(safe) is worth."""
-        return float(expit(self.slope * logit(np.clip(p, 1e-12, 1.0 - 1e-12)) + self.shift))
+        return float(expit(self.slope * logit(np.clip(p, _LEAST, 1.0 - _LEAST)) + self.shift))
 
     def needed(self, p: float) -> float:
         """What the model must predict, for it to be worth p in (0, 1)."""

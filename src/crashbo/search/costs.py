@@ -18,12 +18,15 @@ from crashbo.numerics.kernels import squared_distances
 
 Array = NDArray[np.float64]
 
-_NEIGHBOURS = 0.1  # root-mean-square distance a coordinate within which trials count as one crowd
+# judgement: so that costs of 1e9 among ones neither blind the model nor hold up the search
 ENOUGH = 3e-3  # nats: fits that begin where the last one ended must not stop short again and again
+_NEIGHBOURS = 0.1  # root-mean-square distance a coordinate within which trials count as one crowd
+_FENCE = 3.0  # spreads above the median
 _HUGE = 30.0  # spreads past the fence
 _FEW = 4  # other costs that it takes to call one huge
 _SHARE = 6  # one huge cost, and one more for every so many: more than that are no accidents
 _PLAUSIBLE = 2.0  # standard deviations above what is expected
+_ROUNDING = 1e-12  # relative, of a sum of weights
 
 
 @dataclass(frozen=True)
@@ -53,7 +56,7 @@ class CostScale:
         if spread == 0.0 and cost.max() > median:  # more than half are the best: what the others lie above it
             above = cost > median
             spread = _median(cost[above], weights[above]) - median
-        return CostScale(median + 3.0 * spread, spread)
+        return CostScale(median + _FENCE * spread, spread)
 
     def __call__(self, cost: Array) -> Array:
         """Costs as the model sees them."""
@@ -67,7 +70,8 @@ def _median(values: Array, weights: Array) -> float:
     """The value with half of the weight on either side."""
     order = np.argsort(values, kind="stable")
     total = np.cumsum(weights[order])
-    below, above = np.searchsorted(total, [0.5 * total[-1] * (1.0 - 1e-12), 0.5 * total[-1] * (1.0 + 1e-12)])
+    halves = [0.5 * total[-1] * (1.0 - _ROUNDING), 0.5 * total[-1] * (1.0 + _ROUNDING)]
+    below, above = np.searchsorted(total, halves)
     return 0.5 * float(values[order[below]] + values[order[min(above, len(values) - 1)]])
 
 

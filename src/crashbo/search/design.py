@@ -14,7 +14,7 @@ from crashbo.search.space import Space
 
 Array = NDArray[np.float64]
 
-_SIZE = 4
+_SIZE = 4  # judgement: trials of a bold study that fill the space first
 
 
 @dataclass(frozen=True)

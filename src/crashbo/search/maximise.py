@@ -15,10 +15,17 @@ from crashbo.numerics import bfgs
 Array = NDArray[np.float64]
 WithGradient = Callable[[Array], tuple[Array, Array]]
 
+# judgement: what a climb may cost while trials are few
+EVALUATIONS, ENOUGH = 35, 1e-3  # at most; gain of a step, in log acquisition, below which it ends
 _FEW = 3  # dimensions that a Kronecker sequence fills well
+_ITERATIONS = 64  # of a fixed point that converges in a dozen
 _REACH = 0.1  # of one step of a climb, in any coordinate
-# A climb ends that would stay below the best if it gained so many times what it foresees. Five were too few: along a
-# floor a climb foresees little and gains much.
+_DECADES = 2.5  # over which the sizes of perturbations spread
+_MOVED = 0.3  # share of the coordinates that half of the perturbations move
+# A climb ends that would stay below the best if it gained so many times what it foresees: along a floor a climb
+# foresees little and gains much.
+# fitted: benchmarks/quality.py --problems eggcrate2d-corner --seeds 40: with 5, 11 ended above 0.05; with 30 three, as
+# without
 _HOPELESS = 30.0
 
 
@@ -39,7 +46,7 @@ def spread_points(n: int, dimension: int, *, rng: np.random.Generator) -> Array:
 def kronecker(dimension: int) -> Array:
     """The step of a sequence that fills the cube evenly: powers of the root of phi^(D+1) = phi + 1."""
     phi = 2.0
-    for _ in range(64):
+    for _ in range(_ITERATIONS):
         phi = (1.0 + phi) ** (1.0 / (dimension + 1))
     step: Array = phi ** -np.arange(1.0, dimension + 1.0)
     return step
@@ -48,8 +55,8 @@ def kronecker(dimension: int) -> Array:
 def perturbations(centres: Array, n: int, scales: Array, *, rng: np.random.Generator) -> Array:
     """n points around each centre at a random share of `scales`, some moving a few coordinates only."""
     m, D = centres.shape
-    steps = rng.standard_normal((m, n, D)) * scales * 10.0 ** rng.uniform(-2.5, 0.0, (m, n, 1))
-    moving = rng.random((m, n, D)) < rng.choice([1.0, 0.3], size=(m, n, 1))
+    steps = rng.standard_normal((m, n, D)) * scales * 10.0 ** rng.uniform(-_DECADES, 0.0, (m, n, 1))
+    moving = rng.random((m, n, D)) < rng.choice([1.0, _MOVED], size=(m, n, 1))
     points: Array = np.clip(centres[:, None, :] + steps * moving, 0.0, 1.0).reshape(-1, D)
     return points
 
@@ -62,8 +69,8 @@ def climb(
     high: Array | None = None,
     *,
     widths: Array | None = None,
-    evaluations: int = 35,
-    enough: float = 1e-3,
+    evaluations: int = EVALUATIONS,
+    enough: float = ENOUGH,
 ) -> Array:
     """Where a quasi-Newton climb leads from each start, moving only the `free` coordinates between low and high.
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from crashbo.models.latent import Posterior
 from crashbo.search import candidates
-from crashbo.search.risk import Score
+from crashbo.search.risk import STEEP, Score
 from crashbo.search.space import Space
 from crashbo.search.surrogates import Surrogates
 
@@ -39,7 +39,7 @@ def best_point(models: Surrogates, space: Space, delta: float, rng: np.random.Ge
     """The point, its expected cost and its P(safe); the safest trial where nothing is safe enough."""
     assert models.cost is not None
     gamma = models.log_gamma
-    score = Score(log_floor=float(np.log1p(-delta)) if delta < 1.0 else -np.inf, weight=0.0, steepness=100.0)
+    score = Score(log_floor=float(np.log1p(-delta)) if delta < 1.0 else -np.inf, weight=0.0, steepness=STEEP)
     screened = candidates.screen(space, models, gamma, rng=rng)
     tried = models.cost.data.X[: models.successes]
     X = np.vstack([screened.X, space.snap(tried)])

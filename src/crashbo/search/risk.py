@@ -29,12 +29,20 @@ from crashbo.search.calibration import Calibration
 
 Array = NDArray[np.float64]
 
+# judgement: some were compared on the paper's benchmarks, as benchmarks/tuning_problems.py says; of no fit is a record
+TOLERANCE = 0.01  # by which a point may fall short of the floor's P(safe) and still be admissible
+STEEP = 100.0  # slope below the floor where log Gamma itself has no weight
+ALL_BUT_SAFE = 0.9  # P(safe) of the points that tell whether anything is left to gain safely; older than `usual`
+_USUAL = 0.9  # floor
 _LOG_WORTHWHILE = float(np.log(0.3))  # a gain of this share of the noise is worth a leap, or a trial at all
+_PAID = 2.0  # noises by which a leap must improve upon the best cost to have been worth it
+_MOST_BACKOFFS = 10  # leaps in vain that lengthen the wait
 _NEARLY = 0.9  # of the odds of the safest point: about as safe
 _USUAL_ROW = 3  # crashes in a row that are nothing unusual where no point is safe
 _HALF = 0.5  # a crash more than are gone: otherwise the only one of a budget could be spent at once
-_LEAPT = 0.88  # reported P(safe) below which a trial was a leap
-ALL_BUT_SAFE = 0.9  # P(safe) of the points that tell whether there is anything left to gain safely
+# derived: reported P(safe) below which a trial was a leap: the floor less what a proposal may fall short of it, twice,
+# since the correction may stretch that
+_LEAPT = _USUAL - 2.0 * TOLERANCE
 
 
 @dataclass(frozen=True)
@@ -43,7 +51,7 @@ class Score:
 
     log_floor: float = -np.inf
     weight: float = 1.0  # of log Gamma
-    steepness: float = 30.0  # of the slope below the floor
+    steepness: float = 30.0  # judgement: of the slope below the floor, beside log Gamma's own
 
     def __call__(self, utility: Array, log_gamma: Array) -> Array:
         """The score of points."""
@@ -99,13 +107,14 @@ class Risk(Protocol):
 class Adaptive:
     """Our default: cautious, more so when nothing is left to gain, with rare leaps elsewhere."""
 
-    usual: float = 0.9
+    # judgement, but for backoff; small_leaps were found by benchmarks/two_causes.py, on its press
+    usual: float = _USUAL
     raised: float = 0.97
     leap: float = 0.1
     small_leaps: tuple[float, ...] = (0.75, 0.5, 0.25)  # while it is not clear what crashes are due to
     worth: float = 2.0  # times the gain above the floor that a leap must promise
     patience: float = 2.0  # trials between leaps
-    backoff: float = 1.3  # by which every leap that crashes lengthens the wait
+    backoff: float = 1.3  # fitted: benchmarks/quality.py --problems tuning; every leap that crashes lengthens the wait
     odds: float = 0.5  # of the safest point that will do where nothing reaches the floor
 
     def floor(self, situation: Situation) -> float:
@@ -139,9 +148,9 @@ class Adaptive:
         for i, (p, crashed, cost) in enumerate(told):
             if p < _LEAPT:
                 last = i
-                in_vain = in_vain + 1 if crashed else 0 if cost < best - 2.0 * noise else in_vain
+                in_vain = in_vain + 1 if crashed else 0 if cost < best - _PAID * noise else in_vain
             best = float(np.fmin(best, cost))
-        wait = self.patience * (1.0 - leap) / (1.0 - self.leap) * self.backoff ** min(in_vain, 10)
+        wait = self.patience * (1.0 - leap) / (1.0 - self.leap) * self.backoff ** min(in_vain, _MOST_BACKOFFS)
         return bool(len(situation.cost) - last >= wait)
 
 
@@ -188,8 +197,8 @@ class Budget:
     crashes: int
     trials: int | None = None
 
-    safest: ClassVar[float] = 0.98
-    pace: ClassVar[float] = 0.5
+    safest: ClassVar[float] = 0.98  # judgement: above 0.995 studies found nothing any more
+    pace: ClassVar[float] = 0.5  # fitted: benchmarks/quality.py --risk budget:10, wells5d and hartmann6d, against 0.75
 
     def __post_init__(self) -> None:
         for name, value, least in (("crashes", self.crashes, 0), ("trials", self.trials, 1)):

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 Params = dict[str, Any]
 
-_HOT = math.sqrt(0.5)
-_SLACK = 1e-9  # of the range: rounding in a value that the user writes down is no error
+SLACK = 1e-9  # judgement: of the range; rounding in a value that the user writes down is no error
+_HOT = math.sqrt(0.5)  # derived: two options lie at distance one
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Float:
 
     def accepts(self, value: Any) -> bool:
         """Whether the value lies in range."""
-        slack = _SLACK * (self.high - self.low)
+        slack = SLACK * (self.high - self.low)
         return _is_number(value) and self.low - slack <= value <= self.high + slack
 
     def rule(self) -> str:

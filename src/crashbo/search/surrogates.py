@@ -15,7 +15,7 @@ from crashbo.models import hyperpriors, latent, thresholds
 from crashbo.models.crash import Blame, CrashModel, hybrid_data, parametrise_all
 from crashbo.models.ensemble import Ensemble, EnsembleHyperparameters, gather
 from crashbo.models.ep import Sites
-from crashbo.models.fit import Fit, fit
+from crashbo.models.fit import FINAL_TOLERANCE, Fit, fit
 from crashbo.models.hybrid import HybridData
 from crashbo.models.hyperpriors import Hyperprior
 from crashbo.models.latent import Posterior, Warm
@@ -30,15 +30,17 @@ PosteriorOver = Literal[
     "map", "marginal"
 ]  # of hyperparameters: the most probable ones, or an average over plausible ones
 
+# judgement: what time allows, by benchmarks/ask.py; a fit at every fifth trial alone cost regret in ten dimensions
 _REFIT_EACH = 30  # trials up to which hyperparameters are learnt anew at every trial
 _REFIT_GROWTH = 1.05  # past that, whenever the trials have grown by this factor
 _REFIT_SURPRISED = 1.03  # or by this one, when a trial since then was a surprise
 _SURPRISE = 3.0  # standard deviations from what was expected at which they are learnt anew
 _LOG_UNEXPECTED = float(np.log(0.2))  # of the probability of an outcome, likewise
 _UNSURE = 200  # trials past which the hyperparameters are taken for known
-_EP_TOLERANCE = 1e-4
 _HELD_TOLERANCE = 1e-3  # of EP at hyperparameters that are held
-_FINEST, _COARSEST = 1e-3, 0.03  # share of the cost's spread that a gain must have to mean anything, at least and most
+# judgement: share of the cost's spread that a gain must have to mean anything, at least and most. With risk's third of
+# it, a gain of a hundredth is always worth a trial: on michalewicz10d ruggedness was taken for a noise of 0.2
+_FINEST, _COARSEST = 1e-3, 0.03
 
 
 @dataclass(frozen=True)
@@ -187,7 +189,7 @@ def fit_surrogates(
     start = _aligned(memory, seen.numbers, len(data.X)) if memory is not None else None
     found = _held(seen, memory, data, start, costs) if memory is not None and start is not None else None
     if found is None:
-        fitted = fit(data, parametrisations, start=start, tolerance=_EP_TOLERANCE, enough=ENOUGH)
+        fitted = fit(data, parametrisations, start=start, enough=ENOUGH)
         middle, spreads = _centred(fitted.posterior, parametrisations)
         unsure = posterior == "marginal" and len(seen.numbers) <= _UNSURE
         ensemble = gather(middle, parametrisations, spreads) if unsure else Ensemble.of(middle, spreads)
@@ -258,7 +260,7 @@ def _centred(posterior: Posterior, parametrisations: tuple[Parametrisation, ...]
     if not spreads.any():
         return posterior, spreads
     moved = latent.condition(
-        posterior.data, hypers, start=posterior.sites(), grams=posterior.grams, tolerance=_EP_TOLERANCE
+        posterior.data, hypers, start=posterior.sites(), grams=posterior.grams, tolerance=FINAL_TOLERANCE
     )
     return moved, spreads
 

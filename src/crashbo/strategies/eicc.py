@@ -12,15 +12,16 @@ from crashbo.search import candidates, doubt
 from crashbo.search.acquisition import Flat, LogEI, LogGamma
 from crashbo.search.calibration import Calibration
 from crashbo.search.candidates import Box, Found, Screen
-from crashbo.search.risk import Budget, MinSafe, Paper, Risk, Score, Situation, is_bold
+from crashbo.search.risk import TOLERANCE, Budget, MinSafe, Paper, Risk, Score, Situation, is_bold
+from crashbo.search.space import SLACK
 from crashbo.strategies.base import Proposal, Task
 
 Array = NDArray[np.float64]
 
+# judgement: on the safe side
 _PROVEN = 0.995  # P(safe) of a success that may be repeated when no crash is left: one near its threshold may yet crash
 _LIKELY = 0.5  # P(safe) of a success that is tried again where nothing new is left
-_SAME = 1e-9  # of a coordinate and the one nearest to it that a setting may have
-_TOLERANCE = 0.01  # by which a point may fall short of the floor's P(safe) and still be admissible
+_LEAST = 1e-9  # floor of a user that is all but none
 
 
 def propose(task: Task, rng: np.random.Generator) -> Proposal:
@@ -94,7 +95,7 @@ def _success(task: Task, gamma: LogGamma, least: float) -> Found | None:
     models = task.surrogates
     assert models.cost is not None
     X = task.seen.X[task.seen.succeeded]
-    X = X[np.abs(task.space.snap(X) - X).max(axis=1) < _SAME]
+    X = X[np.abs(task.space.snap(X) - X).max(axis=1) < SLACK]
     if not len(X):
         return None
     log_gamma, (mean, _) = gamma(X), models.cost.predict(0, X)
@@ -105,7 +106,7 @@ def _success(task: Task, gamma: LogGamma, least: float) -> Found | None:
 
 def _least(risk: Risk, floor: float, calibration: Calibration) -> float:
     """The model's P(safe) at which a point is still admissible: what is promised to a user is promised as reported."""
-    return floor - _TOLERANCE if not isinstance(risk, MinSafe) else calibration.needed(max(risk.p - _TOLERANCE, 1e-9))
+    return floor - TOLERANCE if not isinstance(risk, MinSafe) else calibration.needed(max(risk.p - TOLERANCE, _LEAST))
 
 
 def _paper_eta(task: Task) -> float:

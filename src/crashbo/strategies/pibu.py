@@ -25,15 +25,14 @@ from crashbo.search import candidates
 from crashbo.search.acquisition import Flat, LogGamma
 from crashbo.search.candidates import Screen
 from crashbo.search.costs import fit_cost
-from crashbo.search.risk import Score
+from crashbo.search.risk import STEEP, Score
 from crashbo.search.surrogates import Observations, with_pending
 from crashbo.strategies.base import Proposal, Task
 
 Array = NDArray[np.float64]
 
-_LOGISTIC = 1.702  # spread of the probit that comes closest to the logistic function of the authors' classifier
-_BISECTIONS = 20
-_STEEP = 100.0  # how hard the search for improvement is kept inside
+_LOGISTIC = 1.702  # derived: spread of the probit closest to the logistic function of the authors' classifier
+_BISECTIONS = 20  # judgement: to a millionth of a line
 
 
 class Candidate(NamedTuple):
@@ -55,6 +54,7 @@ class Pibu:
         least: boundary uncertainty below this share of the amplitude is ignored.
     """
 
+    # derived: the paper's code
     lengthscale: float = 0.2
     amplitude: float = 6.0
     pessimism: float = 7.0
@@ -99,7 +99,7 @@ class Pibu:
         # P(cost < best) is P(safe) of a function that may not pass the best cost.
         bar = replace(model.hypers[0], threshold=float(costs.min()), crash_noise_std=0.0)
         improvement = LogGamma.of(replace(model, hypers=(bar,)))
-        score = Score(float(np.log(0.5 * (1.0 + self.offset))), weight=0.0, steepness=_STEEP)
+        score = Score(float(np.log(0.5 * (1.0 + self.offset))), weight=0.0, steepness=STEEP)
         found = candidates.best(task.space, screened, improvement, gamma, score, task.taken)
         return Candidate(found.x, float(np.exp(improvement(found.x[None, :])[0])))
 

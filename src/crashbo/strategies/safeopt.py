@@ -36,7 +36,8 @@ from crashbo.strategies.base import Proposal, Task
 Array = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
-_MOST_POINTS = 10_000  # of the grid: 100 x 100, as in the paper
+_MOST_POINTS = 10_000  # derived: of the grid, 100 x 100, as in the paper
+# judgement: for time, but for _DOUBT
 _FINEST, _COARSEST = 1000, 10  # values of a parameter
 _TIE = 1e-9  # of log P(safe)
 _DOUBT = 0.01  # noise of a measurement whose noise is not known, as a share of the prior's spread
@@ -63,6 +64,7 @@ class SafeOpt:
         beta: standard deviations that make a bound.
     """
 
+    # derived: the paper's code
     lengthscale: float = 0.1
     scale: float | tuple[float, ...] | None = None
     beta: float = 2.0

@@ -10,7 +10,7 @@ import numpy as np
 from crashbo.search.candidates import is_taken
 from crashbo.strategies.base import Proposal, Task
 
-_TRIES = 256  # points in a row that may be taken: in a small space all are, sooner or later
+_TRIES = 256  # judgement: points in a row that may be taken: in a small space all are, sooner or later
 
 
 def propose(task: Task, rng: np.random.Generator) -> Proposal:
