@@ -1,0 +1,207 @@
+"""A study's history on tape: recorded with one edition of crashbo, replayed step by step with another.
+
+A history is a function that does something to a study, step after step. Every step begins with the study as it was
+saved before and ends with it saved again. While it is recorded, a step's answer and the saved study are kept. While it
+is replayed, each step begins with the study that was recorded, whatever this edition has made of the one before, and
+the history is given the recorded answers: so it goes the recorded way to its end, and one difference hides no other.
+"""
+
+import json
+import tempfile
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import chdir
+from dataclasses import asdict, is_dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import crashbo
+
+
+class Step(NamedTuple):
+    what: str
+    answer: Any  # plain values
+    warned: list[str]
+    after: bytes  # the study, saved
+
+
+class Difference(NamedTuple):
+    step: int
+    what: str
+    words: str  # the first thing in which the step differs
+
+
+class Enough(Exception):
+    """The history is as long as it was wanted."""
+
+
+class Tape:
+    """Steps of one history. What a study is saved as, and how two of them are compared, is up to the kinds of tape.
+
+    Args:
+        recorded: steps to be replayed; None records.
+        most: steps after which recording ends.
+    """
+
+    def __init__(self, recorded: Sequence[Step] | None = None, most: int | None = None) -> None:
+        self.recorded, self.most = recorded, most
+        self.steps: list[Step] = []
+        self.differences: list[Difference] = []
+
+    def step(self, what: str, act: Callable[[bytes], tuple[Any, bytes]]) -> Any:
+        """Do something to the saved study; gives the answer as recorded."""
+        before, number = self.steps[-1].after if self.steps else b"", len(self.steps)
+        if number >= (self.most or 10**9) or (self.recorded is not None and number >= len(self.recorded)):
+            raise Enough
+        if self.recorded is None:
+            self.steps.append(performed(what, act, before))
+        else:
+            self.steps.append(self.recorded[number])
+            try:
+                words = next(self._compared(self.recorded[number], performed(what, act, before)), None)
+            except Exception as error:  # whatever it is, the recorded step had none
+                words = f"raises {error!r}"
+            if words is not None:
+                self.differences.append(Difference(number, what, words))
+        return self.steps[-1].answer
+
+    def essence(self, saved: bytes) -> Any:
+        """What of a saved study must be the same, as plain values."""
+        raise NotImplementedError
+
+    def _compared(self, old: Step, new: Step) -> Iterator[str]:
+        """In what a step differs from the recorded one, in words."""
+        if old.what != new.what:
+            yield f"is {new.what!r}, was {old.what!r}: the history itself is another"
+        yield from unlike(old.answer, new.answer, "answer")
+        yield from unlike(old.warned, new.warned, "warnings")
+        if old.after != new.after:
+            yield from unlike(self.essence(old.after), self.essence(new.after), "study")
+
+
+class StudyTape(Tape):
+    """An Optimizer, as `to_json` saves it."""
+
+    def do(self, what: str, act: Callable[[Any], Any]) -> Any:
+        """Do something to the optimizer; where that gives another one, or a result, the history goes on with it."""
+
+        def on_saved(before: bytes) -> tuple[Any, bytes]:
+            study = crashbo.Optimizer.from_json(before.decode()) if before else None
+            answer = act(study)
+            if isinstance(answer, crashbo.Optimizer):
+                study, answer = answer, None
+            elif isinstance(answer, crashbo.Result):
+                study, answer = answer.optimizer, [answer.stopped, answer.table()]
+            assert study is not None
+            return answer, study.to_json().encode()
+
+        return self.step(what, on_saved)
+
+    def new(self, *args: Any, **kwargs: Any) -> None:
+        """Begin a study."""
+        self.do("new", lambda _: crashbo.Optimizer(*args, **kwargs))
+
+    def ask(self) -> Any:
+        """The next trial, as plain values."""
+        return self.do("ask", lambda study: study.ask())
+
+    def ask_batch(self, n: int) -> Any:
+        """The next trials from one fit."""
+        return self.do("ask_batch", lambda study: study.ask_batch(n))
+
+    def tell(self, trial: Any, **told: Any) -> Any:
+        """Tell a trial as it was asked, a number, or params."""
+        named = trial["number"] if isinstance(trial, dict) and "number" in trial else trial
+        return self.do("tell", lambda study: study.tell(named, **told))
+
+    def essence(self, saved: bytes) -> Any:
+        """All but the format's version."""
+        return {part: value for part, value in json.loads(saved).items() if part != "crashbo"}
+
+
+class FileTape(Tape):
+    """A study in a file, in a folder of its own that is the working directory meanwhile."""
+
+    name = "study"
+
+    def do(self, what: str, act: Callable[[Path], Any]) -> Any:
+        """Do something to the file."""
+
+        def on_saved(before: bytes) -> tuple[Any, bytes]:
+            with self.unpacked(before) as path:
+                return act(path), self.packed(path)
+
+        return self.step(what, on_saved)
+
+    def unpacked(self, saved: bytes) -> "_Unpacked":
+        """The file in a temporary folder."""
+        return _Unpacked(self.name, saved)
+
+    def packed(self, path: Path) -> bytes:
+        """The file's contents."""
+        return path.read_bytes()
+
+
+class _Unpacked:
+    def __init__(self, name: str, saved: bytes) -> None:
+        self.name, self.saved = name, saved
+
+    def __enter__(self) -> Path:
+        # What has a database open may write beside it until the process ends.
+        self._folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
+        self._inside = chdir(self._folder.name)
+        self._inside.__enter__()
+        path = Path(self._folder.name) / self.name
+        if self.saved:
+            path.write_bytes(self.saved)
+        return path
+
+    def __exit__(self, *error: Any) -> None:
+        self._inside.__exit__(*error)
+        self._folder.cleanup()
+
+
+def performed(what: str, act: Callable[[bytes], tuple[Any, bytes]], before: bytes) -> Step:
+    """A step done, with the warnings that it gave."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        answer, after = act(before)
+    warned = [str(w.message) for w in caught if issubclass(w.category, RuntimeWarning)]
+    return Step(what, plain(answer), warned, after)
+
+
+def plain(value: Any) -> Any:
+    """A value as it comes back from JSON."""
+    return json.loads(json.dumps(value, default=_plain))
+
+
+def _plain(value: Any) -> Any:
+    if is_dataclass(value) and not isinstance(value, type):
+        return asdict(value)
+    if isinstance(value, np.ndarray | np.generic):
+        return value.tolist()
+    raise TypeError(f"{value!r} cannot be compared: it is not plain")
+
+
+def unlike(old: Any, new: Any, at: str) -> Iterator[str]:
+    """Where two plain values differ, in words. Floats count to their last bit; what only the new one has is ignored."""
+    if isinstance(old, Mapping) and isinstance(new, Mapping):
+        for key in old:
+            if key in new:
+                yield from unlike(old[key], new[key], f"{at}.{key}")
+            else:
+                yield f"{at}.{key} is gone, was {_brief(old[key])}"
+    elif isinstance(old, list) and isinstance(new, list):
+        if len(old) != len(new):
+            yield f"{at} has {len(new)}, had {len(old)}"
+        for i, (a, b) in enumerate(zip(old, new, strict=False)):
+            yield from unlike(a, b, f"{at}[{i}]")
+    elif json.dumps(old) != json.dumps(new):  # by their digits: NaN is NaN, and 1, 1.0 and True are three things
+        yield f"{at} is {_brief(new)}, was {_brief(old)}"
+
+
+def _brief(value: Any) -> str:
+    text = json.dumps(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
