@@ -106,18 +106,15 @@ class Study:
 
     def out(self) -> dict[str, Any]:
         """As plain values."""
-        plain = {name: option.out(getattr(self, name)) for name, option in OPTIONS.items()}
-        return {"space": saving.space_out(self.space), **plain}
+        plain = {name: option.out(getattr(self, name)) for name, option in OPTIONS.items() if name != "noise"}
+        return {"space": saving.space_out(self.space), **plain, "cost_noise": self.noise.get("cost")}
 
     @staticmethod
     def back(saved: Mapping[str, Any], **own: Unpack[Options]) -> "Study":
         """The study of plain values; `own` replaces parts of it, such as those that only their author has."""
         known: dict[str, Any] = {name: OPTIONS[name].back(saved[name]) for name in OPTIONS if name in saved}
-        if "noise" not in saved:  # as saved before 0.2: the cost's stood alone
-            noises = {
-                c.name: c.noise for c in known["constraints"] if isinstance(c, Constraint) and c.noise is not None
-            }
-            known["noise"] = {**noises, "cost": saved.get("cost_noise")}
+        noises = {c.name: c.noise for c in known["constraints"]}  # constraints are saved with theirs
+        known["noise"] = {**noises, "cost": saved["cost_noise"]}
         return Study(saving.space_in(saved["space"]), **checked({**known, **own}, everything=True))._complete()
 
     @property
@@ -171,7 +168,7 @@ OPTIONS: dict[str, Option] = {
     "noise": Option(
         'standard deviation of the cost where known, or a mapping with "cost" and constraints.',
         _noise,
-        dict,
+        lambda noise: dict(noise) if set(noise) - {"cost"} else noise.get("cost"),
     ),
     "direction": Option(
         '"minimize" or "maximize" the cost.',

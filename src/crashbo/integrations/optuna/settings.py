@@ -62,16 +62,17 @@ class Settings:
             others.lease if self.lease is None else self.lease,
         )
 
-    @property
-    def constraints(self) -> tuple[AnyConstraint, ...] | None:
-        """As given; None if nothing was said of them."""
-        return self.options.get("constraints")
+    def __getattr__(self, name: str) -> Any:
+        """An option of the study, such as `settings.risk`; None if nothing was said of it."""
+        if name in OPTIONS:
+            return self.options.get(name)
+        raise AttributeError(f"settings have no {name!r}")
 
     def constraints_for(self, told: Sequence[Trial]) -> tuple[AnyConstraint, ...]:
         """The constraints, as given; without any, what the trials measured, and what else they blame."""
         if self.constraints is not None:
-            return self.constraints
-        named = [name for name in self.options.get("noise", ()) if name != "cost"]
+            return constraints_of(self.constraints)
+        named = [name for name in self.noise or () if name != "cost"]
         measured = dict.fromkeys(named + sorted({name for t in told for name in t.measured}))
         blamed = sorted({name for t in told for name in t.blame} - set(measured))
         return constraints_of([*map(Constraint, measured), *map(Unmeasured, blamed)])
