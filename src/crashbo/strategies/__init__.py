@@ -1,8 +1,8 @@
-"""Strategies: one file each, from what is known to the next point. May import search and below.
+"""Strategies: one file each, from the trials so far to the next point. May import search and below.
 
 A strategy is chosen by name; one with parameters of its own also as a record, such as `HighCost(10.0)`. Only "eicc"
-heeds a study's appetite for risk. "eic" and "safeopt" have to be told more than a crash says: known thresholds, and
-measurements of crashes, too.
+heeds a study's risk. "eic" and "safeopt" need more than a crash says: known thresholds, and measurements in crashes,
+too.
 """
 
 from collections.abc import Mapping
@@ -37,12 +37,12 @@ _STRATEGIES: dict[str, Strategy] = {
 
 
 def names() -> list[str]:
-    """The strategies there are."""
+    """Names of all strategies."""
     return list(_STRATEGIES)
 
 
 def get(strategy: str | Strategy | Mapping[str, Any]) -> Strategy:
-    """The strategy of that name, of that record, or of what `plain` made of it."""
+    """The strategy of that name, of that record, or of what `plain` returned."""
     if isinstance(strategy, str) and strategy in _STRATEGIES:
         return _STRATEGIES[strategy]
     if isinstance(strategy, Mapping):
