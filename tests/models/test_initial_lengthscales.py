@@ -1,4 +1,4 @@
-"""The glance that a cold fit begins with."""
+"""The ridge regression that a cold fit begins with."""
 
 import numpy as np
 import pytest

@@ -44,12 +44,12 @@ def test_a_huge_cost_where_nobody_else_was_keeps_the_search_away():
     assert left < 0.01 * var  # to try there once more is worth nothing
 
 
-def test_a_huge_cost_is_never_told_to_be_higher_than_it_was_drawn_in():
+def test_a_huge_cost_is_never_told_to_be_higher_than_it_was_compressed_to():
     X, cost = spoiled([[0.5, 0.5], [0.9, 0.1]])
     costs = Costs.of(X, cost)
     told = costs.fit(None, PRIOR).data.Y[0]
     assert costs.huge.tolist() == [True, True] + [False] * 16
-    assert np.all(told <= costs.drawn)
+    assert np.all(told <= costs.compressed)
     np.testing.assert_array_equal(told[2:], cost[2:])
 
 
@@ -79,4 +79,4 @@ def test_ordinary_costs_are_told_as_they_are():
 
 
 def test_no_success_is_no_trouble():
-    assert len(Costs.of(np.zeros((0, 2)), np.zeros(0)).drawn) == 0
+    assert len(Costs.of(np.zeros((0, 2)), np.zeros(0)).compressed) == 0

@@ -116,7 +116,7 @@ def test_one_huge_cost_does_not_blind_the_model_elsewhere(seed):
     assert np.corrcoef(spoiled.cost.predict(0, away)[0], cost_of(away))[0, 1] > 0.8
 
 
-def test_a_crowd_of_trials_at_one_place_does_not_make_all_others_alike():
+def test_a_cluster_of_trials_at_one_place_does_not_make_all_others_alike():
     rng = np.random.default_rng(0)
     X = np.vstack([rng.random((12, 2)), 0.5 + 1e-3 * rng.standard_normal((90, 2))])
     cost = np.append(rng.uniform(1.0, 4.0, 12), 0.9 + 0.01 * rng.standard_normal(90))

@@ -1,4 +1,4 @@
-"""Models: GP regression, GPCR and what they share. May import numerics only."""
+"""Models: GP regression, GPCR, the crash model and what they share. May import numerics only."""
 
 from crashbo.models.crash import CrashModel
 from crashbo.models.gpcr import GPCR

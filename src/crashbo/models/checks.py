@@ -1,4 +1,4 @@
-"""Input checks at the models' doors: one sentence that names argument, rule, value and remedy.
+"""Checks of the models' public arguments: an error names argument, rule, value and remedy in a sentence.
 
 May import numerics only.
 """
@@ -21,9 +21,9 @@ def inputs(X: ArrayLike, *, dimension: int | None = None) -> Array:
     if dimension is None and out.ndim == 2 and len(out) == 0:
         _refuse("X", "have at least one row", f"shape {out.shape}", "A model needs a trial to learn from")
     if out.ndim != 2 or out.shape[1] == 0:
-        _refuse("X", "have shape (n, D)", f"shape {out.shape}", "Give one row a trial, one column a parameter")
+        _refuse("X", "have shape (n, D)", f"shape {out.shape}", "Give one row per trial, one column per parameter")
     if dimension is not None and out.shape[1] != dimension:
-        _refuse("X", f"have {dimension} columns as the model's data", f"{out.shape[1]}", "Give one a parameter")
+        _refuse("X", f"have {dimension} columns as the model's data", f"{out.shape[1]}", "Give one per parameter")
     if not np.all(np.isfinite(out)):
         _refuse("X", "be finite", _first(out, ~np.isfinite(out)), "Leave out or mend the trial it belongs to")
     return out
@@ -44,7 +44,7 @@ def labels(crashed: ArrayLike, n: int) -> Bools:
     try:
         out = np.asarray(crashed)
     except ValueError:
-        _refuse("crashed", "be a list of booleans", "lists of several lengths", "Give one label a trial")
+        _refuse("crashed", "be a list of booleans", "lists of several lengths", "Give one label per trial")
     if out.dtype != np.bool_:
         for row, label in enumerate(np.asarray(crashed, dtype=object).flat):  # as given, not as converted
             if not isinstance(label, bool | np.bool_):
@@ -52,15 +52,15 @@ def labels(crashed: ArrayLike, n: int) -> Bools:
                 _refuse("crashed", "hold booleans", got, "Give True for a crash and False for a success")
         out = out.astype(bool)
     if out.shape != (n,):
-        _refuse("crashed", f"have shape ({n},) as X has {n} rows", f"shape {out.shape}", "Give one label a trial")
+        _refuse("crashed", f"have shape ({n},) as X has {n} rows", f"shape {out.shape}", "Give one label per trial")
     return out
 
 
 def noise(noise_std: ArrayLike, n: int) -> float | Array:
-    """A noise standard deviation, common to all trials or one a trial."""
+    """A noise standard deviation, common to all trials or one per trial."""
     out = _numbers("noise_std", noise_std)
     if out.shape not in ((), (n,)):
-        _refuse("noise_std", f"be a number, or {n} of them", f"shape {out.shape}", "Give one for all or one a trial")
+        _refuse("noise_std", f"be a number, or {n} of them", f"shape {out.shape}", "Give one for all or one per trial")
     if not np.all(np.isfinite(out)) or np.any(out < 0.0):
         bad = _first(out, ~(np.isfinite(out) & (out >= 0.0)))
         _refuse("noise_std", "be finite and not negative", bad, "Give a standard deviation")
@@ -108,7 +108,7 @@ def positive(name: str, value: ArrayLike, *, size: int | None = None) -> Array:
     if size is not None and out.shape == ():
         out = np.full(size, float(out))
     if out.shape != (() if size is None else (size,)):
-        count = "be one number" if size is None else f"be {size} numbers, one a column of X"
+        count = "be one number" if size is None else f"be {size} numbers, one per column of X"
         _refuse(name, count, f"shape {out.shape}", "Give as many as there are")
     if not np.all(np.isfinite(out) & (out > 0.0)):
         _refuse(name, "be positive and finite", _first(out, ~(np.isfinite(out) & (out > 0.0))), "Give a positive one")

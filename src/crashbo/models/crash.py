@@ -3,9 +3,9 @@
 May import numerics only.
 
 A success says that every g_j lies below its c_j. A crash that is blamed on some constraints says that these
-lie above, and nothing of the others; one that is not blamed says only that at least one does. One Gaussian
-site a constraint keeps the latent functions independent, so G of them cost G times one. With a single
-constraint this is GPCR.
+lie above, and nothing about the others; one that is not blamed says only that at least one does. One Gaussian
+site per constraint keeps the latent functions independent, so that G of them cost G times as much as one. With a
+single constraint this is GPCR.
 """
 
 from collections.abc import Mapping, Sequence
@@ -53,12 +53,12 @@ class CrashModel:
             Y: measurements, (n, G), NaN where there is none.
             crashed: labels, (n,), True for a crash.
             blame: for every trial None, or the constraints (columns of Y) that were violated.
-            censored: booleans, (n, G), True where a measurement is only a lower bound, as a peak that was cut off.
+            censored: booleans, (n, G), True where a measurement is only a lower bound, like a peak that was cut off.
             parts: for every constraint the keyword arguments of `GPCR.condition`.
         """
         data = hybrid_data(X, Y, crashed, blame, censored)
         if len(parts) != len(data.Y):
-            raise ValueError(f"parts must have one entry a column of Y; got {len(parts)}. Y has {len(data.Y)} columns.")
+            raise ValueError(f"parts must have one entry per column of Y; got {len(parts)}. Y has {len(data.Y)}.")
         hypers = tuple(checks.hyperparameters(data, **part) for part in parts)
         return cls(latent.condition(data, hypers))
 
@@ -76,9 +76,9 @@ class CrashModel:
         prior: Prior = None,
         start: "CrashModel | None" = None,
     ) -> "CrashModel":
-        """The posterior at the most probable hyperparameters; `noise_std` and `threshold` one a constraint.
+        """The posterior at the most probable hyperparameters; `noise_std` and `threshold` one per constraint.
 
-        Measurements that are only lower bounds count once their constraint has a whole one, which gives them a scale.
+        Measurements that are only lower bounds count once their constraint has an uncensored one, which sets the scale.
         """
         data = hybrid_data(X, Y, crashed, blame, censored, whole=True)
         checks.start(start, cls, data.X)
@@ -106,7 +106,7 @@ class CrashModel:
 
     @property
     def thresholds(self) -> tuple[float | None, ...]:
-        """One a constraint; None before a success was measured."""
+        """One per constraint; None before a success was measured."""
         return tuple(
             h.threshold if self.fitted is None or thresholds.has_meaning(self.fitted.parametrisations[j]) else None
             for j, h in enumerate(self.posterior.hypers)
@@ -148,7 +148,7 @@ class CrashModel:
         return np.asarray(np.exp(log_ndtr(self._z(*self.predict(X))).sum(axis=1)))
 
     def blame(self) -> Array:
-        """P(constraint j was violated | crash), one row a crash in the order of the data, (crashes, G)."""
+        """P(constraint j was violated | crash), one row per crash in the order of the data, (crashes, G)."""
         data = self.posterior.data
         crashes = (data.joint | np.any(data.sign < 0.0, axis=0)) & ~data.bounded
         log_mass = np.where(data.joint, self.posterior.ep.tilted.log_mass, 0.0)[crashes]
@@ -170,9 +170,9 @@ def parametrise_all(
     noise_std: Sequence[float | Array | None],
     thresholds: Sequence[float | tuple[float, float] | None],
 ) -> tuple[Parametrisation, ...]:
-    """What a fit learns of each constraint, with noise and threshold where they are given.
+    """The parametrisation of each constraint, with noise and threshold where they are given.
 
-    What nobody measured, beside something that was, is taken for the rarer cause of crashes.
+    A constraint without measurements, beside one with some, is taken for the rarer cause of crashes.
     """
     measured = [bool(row.any()) for row in data.measured]
     return tuple(
@@ -197,12 +197,12 @@ def hybrid_data(
     *,
     whole: bool = False,
 ) -> HybridData:
-    """Checked data of G constraints; `whole` leaves cut-off readings out where a constraint has no other."""
+    """Checked data of G constraints; `whole` leaves out the censored measurements of a constraint with no others."""
     X = checks.inputs(X)
     n = len(X)
     Y = np.array(Y, dtype=float)
     if Y.ndim != 2 or len(Y) != n:
-        raise ValueError(f"Y must have shape ({n}, G) as X has {n} rows; got {Y.shape}. Give one column a constraint.")
+        raise ValueError(f"Y must have shape ({n}, G) as X has {n} rows; got {Y.shape}. Give a column per constraint.")
     columns = np.stack([checks.values(column, n) for column in Y.T])
     crashed = checks.labels(crashed, n)
     given = [None] * n if blame is None else list(blame)

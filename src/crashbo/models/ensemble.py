@@ -1,15 +1,15 @@
-"""What is believed under several plausible sets of hyperparameters at once.
+"""An ensemble of posteriors, under several plausible sets of hyperparameters at once.
 
 May import numerics only.
 
 The most probable hyperparameters are seldom the true ones. After a dozen trials they take most dimensions for
-irrelevant and the few values seen for the whole range, and a P(safe) that trusts them is far too sure. An ensemble is
-the posterior at the mode and at a few points about it, along fixed directions, as far out as Fisher's information and
-the priors allow. Each counts by its probability over the Gaussian's at its place, within bounds, since a few draws make
-such weights wild.
+irrelevant and the few observed values for the whole range, and a P(safe) that relies on them is overconfident. An
+ensemble is the posterior at the mode and at a few points around it, along fixed directions, as far out as Fisher's
+information and the priors allow. The members have importance weights: posterior density over that of the Gaussian
+approximation, clipped, since the weights of a few draws vary wildly.
 
 Thresholds are not drawn: each member has the mode's, as far above the highest success in units of the
-function's own spread, with the same relative uncertainty, which P(safe) takes in exactly.
+function's own spread, with the same relative uncertainty, which P(safe) integrates out exactly.
 """
 
 from dataclasses import dataclass, replace
@@ -29,26 +29,26 @@ from crashbo.numerics.linalg import cholesky
 
 Array = NDArray[np.float64]
 
-# judgement: up to so many trials no effort is spared, here or in search.candidates; quadruped studies showed it
+# judgement: up to this many trials no effort is spared, here and in search.candidates; the quadruped needs it
 FEW_TRIALS = 60
-# judgement: as cheap as it can be made while an ensemble still beats the mode, which a test sees to
+# judgement: as cheap as possible while an ensemble still beats the mode, which a test checks
 _DRAWS = 4
 _LOG_WEIGHTS = (-4.0, 0.5)  # least and most, relative to the mode's
-_HEARD = 0.05  # share of the weight below which a member is left out, past a few trials
+_HEARD = 0.05  # share of the weight below which a member is left out, past the first trials
 _EP_TOLERANCE = 0.05  # the evidence is stationary in the sites, so weights err by the square
 _MAX_SWEEPS = 20
 
 
 @dataclass(frozen=True)
 class EnsembleHyperparameters:
-    """K sets of hyperparameters of G latent functions: what an ensemble is made of, the trials aside."""
+    """K sets of hyperparameters of G latent functions: an ensemble without its trials."""
 
     hypers: tuple[tuple[Hyperparameters, ...], ...]
     log_weights: Array  # (K,), of weights that sum to one
     spreads: Array  # (K, G), standard deviations of the thresholds
 
     def about(self, middle: Posterior) -> "Ensemble":
-        """The ensemble of these hyperparameters about a posterior at the first of them."""
+        """The ensemble at these hyperparameters, given the posterior at the first of them."""
         others = (_condition(middle, hypers) for hypers in self.hypers[1:])
         return Ensemble((middle, *others), self.log_weights, self.spreads)
 
@@ -63,13 +63,13 @@ class Ensemble:
 
     @staticmethod
     def of(posterior: Posterior, spreads: Array | None = None) -> "Ensemble":
-        """One posterior, taken for true; `spreads` are the standard deviations of its thresholds, (G,)."""
+        """An ensemble of one posterior; `spreads` are the standard deviations of its thresholds, (G,)."""
         certain = np.zeros(len(posterior.hypers))
         return Ensemble((posterior,), np.zeros(1), (certain if spreads is None else spreads)[None])
 
     @property
     def hyperparameters(self) -> EnsembleHyperparameters:
-        """What other trials can be seen with."""
+        """The hyperparameters and weights, to condition on other trials with."""
         return EnsembleHyperparameters(tuple(post.hypers for post in self.members), self.log_weights, self.spreads)
 
     def levels(self, j: int) -> Array:
@@ -81,7 +81,7 @@ class Ensemble:
         return np.array([post.hypers[j].outputscale for post in self.members])
 
     def scatter(self, j: int) -> Array:
-        """Variance of latent function j's threshold from trial to trial, and of what is known of it, (K,)."""
+        """Variance of latent function j's threshold: crash noise plus uncertainty, (K,)."""
         noise = np.array([post.hypers[j].crash_noise_std for post in self.members])
         scatter: Array = noise**2 + self.spreads[:, j] ** 2
         return scatter
@@ -114,7 +114,7 @@ class Ensemble:
 
 
 def gather(posterior: Posterior, parametrisations: tuple[Parametrisation, ...], spreads: Array) -> Ensemble:
-    """The ensemble about a posterior at the most probable hyperparameters of `parametrisations`, in the user's units.
+    """The ensemble around a posterior at the most probable hyperparameters of `parametrisations`, in the user's units.
 
     `spreads` are the standard deviations of its thresholds, (G,).
     """
@@ -139,13 +139,13 @@ def gather(posterior: Posterior, parametrisations: tuple[Parametrisation, ...], 
 
 
 def _condition(middle: Posterior, hypers: tuple[Hyperparameters, ...]) -> Posterior:
-    """What the same trials say under other hyperparameters."""
+    """The posterior of the same trials at other hyperparameters."""
     return latent.condition(middle.data, hypers, start=middle.sites(), tolerance=_EP_TOLERANCE, max_sweeps=_MAX_SWEEPS)
 
 
 @dataclass(frozen=True)
 class _Gaussian:
-    """An approximate posterior of one parametrisation's hyperparameters, the threshold aside, in its coordinates."""
+    """Gaussian approximation of the posterior of one latent function's hyperparameters but the threshold, in theta."""
 
     p: Parametrisation  # whose start is the mode
     root: Array  # of the covariance
@@ -157,7 +157,7 @@ class _Gaussian:
         return _Gaussian(held, cholesky(held.metric(h, information(posterior, j))))
 
     def drawn(self, d: int) -> tuple[Hyperparameters, float]:
-        """The d-th draw, in the parametrisation's own units, and by how much its log density lies below the mode's."""
+        """The d-th draw, in the parametrisation's own units, and how far its log density lies below the mode's."""
         p, mode = self.p, self.p.start
         z = _directions(len(self.root))[d]
         h = p.unpack(np.clip(p.pack(mode) + self.root @ z, *p.bounds()))
@@ -169,6 +169,6 @@ class _Gaussian:
 
 @lru_cache
 def _directions(size: int) -> Array:
-    """Pairs of opposite points, as far from the centre as a normal draw usually lies, (draws, size)."""
+    """Pairs of opposite points, at the typical distance of a normal draw from the centre, (draws, size)."""
     across = np.linalg.qr(np.random.default_rng(0).standard_normal((size, _DRAWS // 2)))[0].T
     return np.asarray(np.sqrt(size) * np.concatenate([across, -across]))

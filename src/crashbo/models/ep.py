@@ -3,10 +3,10 @@
 May import numerics only.
 
 Notation, for G latent functions and n trials:
-    K         prior covariances, one (n, n) a latent function, unit variance
+    K         prior covariances, one (n, n) per latent function, unit variance
     p, y      precision and value of the Gaussian observations, (G, n); both zero where nothing was measured
-    tau, nu   precision and shift of the step's sites, (G, n)
-    _cav      the cavity: the posterior less the step's own site
+    tau, nu   precision and shift of the step likelihood's sites, (G, n)
+    _cav      the cavity: the posterior without the step's own site
 
 All sites are updated at once from one posterior (a sweep), and the sequence of sweeps is accelerated by
 Anderson's method, which turns several hundred sweeps on clustered data into about twenty. Where the
@@ -27,7 +27,7 @@ from crashbo.numerics.linalg import SitePosterior
 
 Array = NDArray[np.float64]
 
-# judgement: what brings EP to its fixed point on clustered and on contradictory data; nothing was tuned finely
+# judgement: what brings EP to its fixed point on clustered and contradictory data; none was finely tuned
 TOLERANCE = 1e-10  # of the tilted moments against the posterior's, in posterior standard deviations
 MAX_SWEEPS = 200
 _ROUNDING = 1e-6  # a residual that no longer falls is rounding, if it is below this
@@ -54,7 +54,7 @@ class EPResult:
     """The fixed point, or the best sweep if none was reached."""
 
     sites: Sites
-    onward: Sites  # where the next sweep would have begun: a better start of another run than `sites`
+    onward: Sites  # where the next sweep would begin: a better start of another run than `sites`
     posteriors: tuple[SitePosterior, ...]
     cavities: tuple[Array, Array]
     tilted: Tilted
@@ -89,7 +89,7 @@ def propagate(
     `first` is that of linalg.condition, for trials at the same x.
     """
     sites = np.array(start) if start is not None else np.zeros((2, *p.shape))
-    # Labels that contradict each other at one x drive the sites of a hard step apart without end.
+    # Contradictory labels at one x drive the sites of a hard step apart without end.
     reach = _REACH * (1.0 + float(np.abs(y).max()) + float(np.abs(likelihood.thresholds).max()))
     observed = np.array([p, p * y])
     best: _Sweep | None = None
@@ -98,9 +98,9 @@ def propagate(
     while sweeps < max_sweeps:
         sweeps += 1
         sweep = _sweep(K, first, observed, likelihood, sites, reach)
-        if sweep is None:  # the sites are too strong for the prior, or run away: go half-way back
+        if sweep is None:  # the sites are too strong for the prior, or diverge: go half-way back
             if not history and not np.any(sites):
-                reach = np.inf  # without any site there is nothing to go back to: the measurements are that far
+                reach = np.inf  # there are no sites to go back from: the measurements lie that far out
             sites = 0.5 * (history[-1].sites + sites) if history else np.zeros_like(sites)
             history.clear()
             continue
@@ -138,7 +138,7 @@ def _sweep(
     sites: Array,
     reach: float,
 ) -> _Sweep | None:
-    """One look at all sites; None where their posterior does not exist or lies out of reach."""
+    """One sweep over all sites; None where their posterior does not exist or lies out of reach."""
     try:
         posteriors = tuple(map(linalg.condition, K, *(observed + sites), repeat(first)))
     except linalg.NotPositiveDefinite:
@@ -160,7 +160,7 @@ def _sweep(
     tilted = likelihood.tilted(mu_cav, v_cav)
     mu_hat, v_hat = mu_cav + v_cav * tilted.slope, v_cav * tilted.ratio
     proposal = np.empty_like(sites)
-    # Labels that contradict each other at one x drive the sites of a hard step to infinity: stop them there.
+    # Contradictory labels at one x drive the sites of a hard step to infinity: cap them.
     most = _MOST_PRECISION * (1.0 + observed[0])
     np.minimum((1.0 - tilted.ratio) / np.maximum(v_hat, _LEAST_VARIANCE), most, out=proposal[0])
     proposal[1] = proposal[0] * mu_hat + tilted.slope
@@ -186,5 +186,5 @@ def _accelerate(history: list[_Sweep]) -> Array | None:
     if info != 0:
         return None
     sites = proposal - np.tensordot(weights, proposals[1:] - proposals[:-1], 1)
-    # A step that would make a site negative where EP asks for a positive one is not to be trusted.
+    # A step that would make a site negative where EP asks for a positive one is refused.
     return sites if ((sites[0] >= 0.0) | (proposal[0] < 0.0)).all() else None

@@ -1,4 +1,4 @@
-"""MAP of hyperparameters and thresholds together (eq. 10): BFGS with exact gradients, begun from Fisher's information.
+"""MAP of hyperparameters and thresholds together (eq. 10): BFGS with exact gradients and Fisher's information first.
 
 May import numerics only.
 """
@@ -23,13 +23,13 @@ Array = NDArray[np.float64]
 FINAL_TOLERANCE = 1e-4  # of the posterior that is returned, in its standard deviations
 _EP_TOLERANCE = 0.2  # within the search: the evidence is stationary in the sites, so it errs by the square
 _MAX_SWEEPS = 40
-_MIN_SWEEPS = 5  # where EP keeps failing, as it must where a hard step is contradicted, it is given ever fewer
+_MIN_SWEEPS = 5  # where EP keeps failing, as it must under contradictory labels and a hard step, it gets ever fewer
 _MAX_EVALUATIONS = 150
 _ENOUGH = 0.05  # nats
 _REACH = 1.0  # of one step, in any coordinate
-_RENEWED = 8.0  # nats; a step that gained more has left the region that Fisher's information spoke of
+_RENEWED = 8.0  # nats; a step that gained more has left the region where Fisher's information holds
 _PASSES = 3  # over coupled latent functions
-_PASS_ENOUGH = _ENOUGH  # nats a function; a pass that is likely to gain less is not begun
+_PASS_ENOUGH = _ENOUGH  # nats per function; a pass that is likely to gain less is not begun
 _COARSE = _ENOUGH  # nats: what a pass may leave to the next one
 
 
@@ -54,11 +54,11 @@ def fit(
     tolerance: float = FINAL_TOLERANCE,
     enough: float = _ENOUGH,
 ) -> Fit:
-    """Maximise log Z_EP plus log prior over what the parametrisations learn.
+    """Maximise log Z_EP plus log prior over the free hyperparameters.
 
     Args:
         data: in the user's units.
-        parametrisations: one a latent function.
+        parametrisations: one per latent function.
         start: an earlier fit to (some of) the same trials, to begin from.
         max_evaluations: of the evidence.
         tolerance: of EP in the posterior that is returned.
@@ -104,11 +104,11 @@ class _Search:
         return Fit(posterior, (p,), reached, objective.evaluations, sweeps, converged)
 
     def several(self, data: HybridData, parametrisations: tuple[Parametrisation, ...], sites: Sites | None) -> Fit:
-        """The fit of several: each alone while the others stand still, until that gains nothing.
+        """The fit of several by coordinate ascent: each alone while the others are held, until that gains nothing.
 
-        Only crashes that were not blamed couple them. Where no alone fit gains, the gradient of the whole vanishes:
-        its sites are stationary, so those of the others do not matter to it. All begin from the same state, not
-        one from the last one's: the order of the constraints must not matter.
+        Only crashes that were not blamed couple them. Where no single fit gains, the gradient of the whole vanishes:
+        the evidence is stationary in the sites, so those of the others do not matter. All begin from the same state,
+        not one from the last one's: the order of the constraints must not matter.
         """
         posterior = latent.condition(
             data, _hypers(parametrisations), start=sites, tolerance=_EP_TOLERANCE, max_sweeps=_MAX_SWEEPS
@@ -135,7 +135,7 @@ class _Search:
         return replace(best, posterior=final, sweeps=best.sweeps + final.ep.sweeps, converged=converged)
 
     def _pass(self, before: Fit) -> Fit:
-        """Every latent function fitted once, and the posterior of all together at what was found."""
+        """Every latent function fitted once, and the posterior of all together at the result."""
         data, (tau, nu), z = before.posterior.data, before.posterior.sites(), before.posterior.z()
         parametrisations = tuple(map(Parametrisation.started_from, before.parametrisations, before.posterior.hypers))
         alone = [
@@ -173,7 +173,7 @@ def log_posterior(posterior: Posterior, parametrisations: tuple[Parametrisation,
 
 
 class _Objective:
-    """The negative log posterior of one latent function; it remembers the last sites and the best point."""
+    """The negative log posterior of one latent function; keeps the last sites and the best point."""
 
     def __init__(self, data: HybridData, p: Parametrisation, sites: Sites | None) -> None:
         self.data, self.p, self.sites = data, p, sites
@@ -213,7 +213,7 @@ class _Objective:
 
 
 def carry_over(earlier: Posterior, data: HybridData) -> Warm:
-    """What to begin from when trials were added: earlier sites, if the earlier trials come first unchanged."""
+    """The warm start when trials were added: with the earlier sites, if the earlier trials come first, unchanged."""
     warm, n = earlier.warm(), len(earlier.data.X)
     new = len(data.X) - n
     same = new >= 0 and all(

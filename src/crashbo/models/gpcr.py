@@ -3,8 +3,8 @@
 May import numerics only.
 
 A trial that succeeded has g below the threshold c and may carry a measurement of g; a trial that crashed
-has g above c, and carries none as a rule. Labels alone, without any measurement, make the same model a GP
-classifier: its scale is then a convention (outputscale 1, c = 0), and the mean is what is learnt.
+has g above c, and usually carries none. With labels alone, without any measurement, the same model is a GP
+classifier: its scale is then a convention (outputscale 1, c = 0), and the mean is learnt.
 """
 
 from collections.abc import Mapping
@@ -53,15 +53,15 @@ class GPCR:
             X: parameters, (n, D), in the unit cube.
             y: measurements of g, (n,), NaN where there is none.
             crashed: labels, (n,), True for a crash.
-            lengthscales: one a column of X, or one for all.
+            lengthscales: one per column of X, or one for all.
             outputscale: prior variance of g.
             threshold: level of g above which a trial crashes.
-            noise_std: standard deviation of the measurements' noise, one for all or one a trial.
-            crash_noise_std: scatter of g at which the machine trips; 0 is the paper's step, under which a success and
-                a crash at the same x have probability zero: EP is then stopped somewhere, `converged` is False, and
-                evidence and gradient are finite but mean nothing.
+            noise_std: standard deviation of the measurements' noise, one for all or one per trial.
+            crash_noise_std: scatter of the level of g at which the machine trips; 0 is the paper's step, under which a
+                success and a crash at the same x have probability zero: EP then stops without a fixed point,
+                `converged` is False, and evidence and gradient are finite but meaningless.
             mean: prior mean of g.
-            censored: booleans, (n,), True where a measurement is only a lower bound, as a peak that was cut off.
+            censored: booleans, (n,), True where a measurement is only a lower bound, like a peak that was cut off.
         """
         data = hybrid_data(X, y, crashed, censored)
         hypers = checks.hyperparameters(
@@ -94,11 +94,11 @@ class GPCR:
             X: parameters, (n, D), in the unit cube.
             y: measurements of g, (n,), NaN where there is none.
             crashed: labels, (n,), True for a crash.
-            noise_std: the measurements' noise where known, one for all or one a trial; None learns it.
+            noise_std: the measurements' noise where known, one for all or one per trial; None learns it.
             threshold: None learns it, a number is taken as known, a pair (low, high) confines it.
             prior: None for our own weak priors, "paper" for the paper's, or a Hyperprior.
             start: an earlier fit, to begin from its hyperparameters and sites.
-            censored: as in `condition`; such a reading counts once there is a whole one to give it a scale.
+            censored: as in `condition`; such a measurement counts once an uncensored one sets the scale.
         """
         data = hybrid_data(X, y, crashed, censored, whole=True)
         checks.start(start, cls, data.X)
@@ -177,7 +177,7 @@ class GPCR:
 def hybrid_data(
     X: ArrayLike, y: ArrayLike, crashed: ArrayLike, censored: ArrayLike | None = None, *, whole: bool = False
 ) -> HybridData:
-    """Checked data of one latent function; `whole` leaves out cut-off readings while there is no other."""
+    """Checked data of one latent function; `whole` leaves out censored measurements while there are no others."""
     X = checks.inputs(X)
     y, crashed = checks.values(y, len(X)), checks.labels(crashed, len(X))
     sign = np.where(crashed, -1.0, 1.0)[None, :]

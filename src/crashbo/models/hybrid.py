@@ -2,8 +2,8 @@
 
 May import numerics only.
 
-A reading that was cut off says only that g lay at it or above: P = Phi((g - reading) / noise), a step like a label's
-with a level of its own. It gets a row of its own below the trials, at the same x: EP needs to know nothing of it.
+A censored measurement says only that g lay at it or above: P = Phi((g - measurement) / noise), a step like a label's
+with a threshold of its own. It gets a row of its own below the trials, at the same x: EP needs no other case.
 """
 
 from dataclasses import dataclass
@@ -26,15 +26,15 @@ class HybridData:
     Y: Array  # (G, n), NaN where there is no measurement
     sign: Array  # (G, n), of StepLikelihood
     joint: Bools  # (n,), of StepLikelihood
-    lower: Array | None = None  # (G, n), readings that were cut off, in rows of their own; NaN elsewhere
+    lower: Array | None = None  # (G, n), censored measurements, in rows of their own; NaN elsewhere
     origin: NDArray[np.intp] | None = None  # (n,), the trial that a row belongs to, where there are other rows
     others: Array | None = None  # (2, n), of StepLikelihood
 
     @staticmethod
     def of(X: Array, Y: Array, sign: Array, joint: Bools, censored: Bools, *, whole: bool = False) -> "HybridData":
-        """Data in which the `censored` ones, (G, n), of the measurements Y are but lower bounds.
+        """Data in which the `censored` ones, (G, n), of the measurements Y are only lower bounds.
 
-        With `whole` they are left out of a function that has no whole measurement: nothing gives them a scale.
+        With `whole` they are left out of a function that has no others: nothing sets their scale.
         """
         if whole:
             scaleless = ~np.any(~censored & ~np.isnan(Y), axis=1, keepdims=True)
@@ -67,7 +67,7 @@ class HybridData:
 
     @cached_property
     def bounded(self) -> Bools:
-        """Which rows are no trials but readings that were cut off, (n,)."""
+        """Which rows are not trials but censored measurements, (n,)."""
         return np.zeros(len(self.X), dtype=bool) if self.lower is None else np.any(~np.isnan(self.lower), axis=0)
 
     @cached_property
@@ -80,7 +80,7 @@ class HybridData:
 
     @cached_property
     def order(self) -> NDArray[np.intp]:
-        """An order of the rows that depends on what they are and not on where they stand, (n,)."""
+        """An order of the rows that depends on their values and not on their positions, (n,)."""
         return np.lexsort(self.X.T)
 
     @property
@@ -94,18 +94,18 @@ class HybridData:
         return tuple(bool(row.any()) for row in self.measured)
 
     def per_row(self, value: float | Array) -> float | Array:
-        """What was given for all trials at once, or one a trial, row by row."""
+        """A value for all trials, or one per trial, as one per row."""
         return value if self.origin is None or np.ndim(value) == 0 else np.asarray(value)[self.origin]
 
     def alone(self, j: int, z: Array) -> "HybridData":
-        """What is said of latent function j while the others stand still; z, (G, n), of the cavities."""
+        """The data of latent function j while the others are held; z, (G, n), of the cavities."""
         own = slice(j, j + 1)
         lower = None if self.lower is None else self.lower[own]
         others = others_of(z, j) if self.joint.any() else None
         return HybridData(self.X, self.Y[own], self.sign[own], self.joint, lower, self.origin, others)
 
     def with_crashes(self, X: Array) -> "HybridData":
-        """The same with more trials at X that crashed, nobody knows from what."""
+        """The same with more trials at X that crashed from an unknown cause."""
         m, single = len(X), len(self.Y) == 1
 
         def more(rows: Array, value: float) -> Array:

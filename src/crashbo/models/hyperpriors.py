@@ -2,7 +2,7 @@
 
 May import numerics only.
 
-A density gives its logarithm and the derivative of that in its argument. Our own positive parameters are
+A density gives its logarithm and the derivative of that. Our own positive parameters are
 log-normal, as densities of the logarithm (the coordinate in which the fit runs), in standardised units:
 measurements have a spread of one, inputs lie in the unit cube. The paper's are densities of the parameter
 itself, in the units given (PAPER: "f and g not standardised"), each cut to [0.05, 75 % quantile].
@@ -159,7 +159,7 @@ class Hyperprior:
     standardise: bool = True
 
     def rare(self) -> "Hyperprior":
-        """The same for a cause that is seldom to blame: most of the space lies well below its threshold, 0."""
+        """The same for a rare cause of crashes: most of the space lies well below its threshold, 0."""
         return self if isinstance(self.mean, int | float) else replace(self, mean=_RARE)
 
     def learnt(self) -> tuple[str, ...]:
@@ -199,12 +199,12 @@ def weak(dimension: int) -> Hyperprior:
 
 
 def of_cost(dimension: int) -> Hyperprior:
-    """Our own for the cost: a noise that is learnt too freely would swallow a rugged cost."""
+    """Our own for the cost: with a wide prior of the noise, a rugged cost would pass for noise."""
     return replace(weak(dimension), noise_std=_COST_NOISE, outputscale=_COST_OUTPUTSCALE)
 
 
 def of_crash(dimension: int) -> Hyperprior:
-    """Our own for a search's constraints: shorter lengthscales, since one taken too long makes P(safe) too sure."""
+    """Our own for a search's constraints: shorter lengthscales, since too long ones make P(safe) overconfident."""
     median = _CRASH_LENGTHSCALE * np.sqrt(dimension)
     return replace(weak(dimension), lengthscales=LogNormal(median, _CRASH_LENGTHSCALE_SPREAD, _LENGTHSCALES))
 

@@ -1,4 +1,4 @@
-"""How sharply the evidence knows its hyperparameters: Fisher's information, for a fit's first metric.
+"""Fisher's information of the hyperparameters, for the first metric of a fit.
 
 May import numerics only.
 
@@ -6,8 +6,8 @@ Notation, with F, W, S of numerics.linalg and dK_i the derivative of K in hyperp
     1/2 tr(W dK_i W dK_j)   for those of covariance and noise
     e_i' W e_j              for those that shift the observations by e, mean and threshold
 
-EP's sites count as Gaussian observations. The trace is that of (F dK_i F')(F dK_j F'), met by random signs z:
-the mean of (F dK_i F'z)'(F dK_j F'z). Few of them do, since a metric need not be exact; and as
+EP's sites count as Gaussian observations. The trace is that of (F dK_i F')(F dK_j F'), estimated with random signs z
+(Hutchinson): the mean of (F dK_i F'z)'(F dK_j F'z). A few probes suffice, since a metric need not be exact; and as
 dK_d is k' times a squared difference, all lengthscales take one product of an (n, n) matrix with the probes.
 """
 
@@ -27,10 +27,10 @@ def information(posterior: Posterior, j: int) -> Array:
     """Information of latent function j, in the order of Gradient's fields with D lengthscales first.
 
     Coordinates are the logarithms of lengthscales, outputscale and noise, and mean and threshold in units of
-    sqrt(outputscale). Of the crash noise nothing is said.
+    sqrt(outputscale). Entries of the crash noise are zero.
     """
     h, n, D = posterior.hypers[j], *posterior.data.X.shape
-    order = posterior.data.order  # a Cholesky factor knows the order of the trials: take always the same
+    order = posterior.data.order  # a Cholesky factor depends on the order of the trials: always use the same
     X, tau = posterior.data.X[order], posterior.ep.sites.tau[j, order]
     K, slope = (matrix.T.take(order, axis=0).take(order, axis=1).T for matrix in posterior.grams[j])
     precision = np.where(posterior.data.measured[j], relative_noise_std(h) ** -2.0, 0.0)[order]
@@ -58,7 +58,7 @@ def _factor(K: Array, S: Array) -> Array:
 
 
 def _signs(X: Array) -> Array:
-    """Signs as good as random, (n, probes), that depend on x alone: the order of trials must not matter."""
+    """Pseudo-random signs, (n, probes), that depend on x alone: the order of trials must not matter."""
     k = np.arange(1.0, _PROBES + 1.0)
     phases = product(X, _SCRAMBLE * np.sqrt(np.outer(np.arange(2.0, X.shape[1] + 2.0), k))) + k
     return np.where(np.cos(phases) < 0.0, -1.0, 1.0)

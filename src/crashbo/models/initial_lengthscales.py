@@ -1,10 +1,10 @@
-"""Which dimensions seem to matter, at a glance: the lengthscales that a cold fit begins from.
+"""Initial lengthscales of a cold fit: which dimensions seem to matter, by a ridge regression.
 
 May import numerics only.
 
-A line and a parabola a dimension are fitted to the measurements, with a level above the threshold in place of those
-that a crash withheld. Along a lengthscale l a unit-variance function varies by about 0.14 / l^2 over the unit cube, so
-a dimension that explains the share r of the variance asks for a lengthscale in proportion to r^-1/2. Where
+A line and a parabola per dimension are fitted to the measurements, with a value above the threshold in place of those
+a crash left out. Along a dimension of lengthscale l a unit-variance function varies by about 0.14 / l^2 over the unit
+cube, so a dimension that explains the share r of the variance gets a lengthscale in proportion to r^-1/2. Where
 nothing is explained all shares are equal, and all lengthscales the prior's.
 """
 
@@ -18,14 +18,14 @@ from crashbo.models.parametrisation import Parametrisation
 
 Array = NDArray[np.float64]
 
-_RIDGE = 2.0  # judgement: per dimension; as if so many trials more had shown no dependence on it
-_LONGEST = 5.0  # judgement: times the prior's lengthscale, which a glance makes none exceed
+_RIDGE = 2.0  # judgement: per dimension; as if this many more trials had shown no dependence on it
+_LONGEST = 5.0  # judgement: times the prior's lengthscale, the longest start
 _LEAST_SHARE = _LONGEST**-2.0  # derived: of an equal share, since lengthscales go with its -1/2
 _FLAT = 1e-9  # judgement: standard deviation of a feature that does not vary
 
 
 def with_initial_lengthscales(p: Parametrisation, data: HybridData, j: int) -> Parametrisation:
-    """The parametrisation of latent function j, started from lengthscales that suit its data."""
+    """The parametrisation of latent function j, with initial lengthscales from its data."""
     u = _stand_in(p, data, j)
     seen = ~np.isnan(u)
     if not seen.any():
@@ -36,7 +36,7 @@ def with_initial_lengthscales(p: Parametrisation, data: HybridData, j: int) -> P
 
 
 def _stand_in(p: Parametrisation, data: HybridData, j: int) -> Array:
-    """Measurements in units of the fit; one above the threshold where a crash, one below where a success has none."""
+    """Measurements in units of the fit; without one, one above the threshold for a crash, one below otherwise."""
     u = (data.Y[j] - p.shift) / p.scale
     sign = np.where(data.bounded | (data.sign[j] == 0.0), np.nan, data.sign[j])
     return np.where(np.isnan(u), p.start.threshold - sign, u)
@@ -57,7 +57,7 @@ def _shares(X: Array, u: Array) -> Array:
     coefficients = inverse @ (A.T @ v)
     left = v - A @ coefficients
     scatter = float(left @ left) / max(n - float(np.trace(hat)), 1.0)
-    # What chance alone would give is taken off: most of many dimensions would seem to matter a little.
+    # The share that chance alone would give is subtracted: otherwise all of many dimensions would seem to matter.
     explained = np.maximum(coefficients**2 - scatter * np.einsum("ij,ji->i", hat, inverse), 0.0) / total
     explained = explained[:D] + explained[D:]
     sure = float(explained.sum())

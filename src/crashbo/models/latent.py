@@ -10,7 +10,7 @@ Notation, for latent function j of G:
     tau, nu   precision and shift of EP's sites
 
 Everything runs in units of sqrt(outputscale) about the mean, so that values of 1e-12 or 1e12 are ordinary.
-The evidence is written so that a small noise costs no digits: the textbook's 1/2 N'mu - 1/2 y'y/noise cancels.
+The evidence is written so that a small noise loses no digits: the textbook's 1/2 N'mu - 1/2 y'y/noise cancels.
 """
 
 import math
@@ -41,7 +41,7 @@ _ALONE_TOLERANCE = 1e-3  # judgement: of a posterior that begins at its fixed po
 
 @dataclass(frozen=True)
 class Hyperparameters:
-    """What defines one latent function, in the units of its measurements."""
+    """Hyperparameters of one latent function, in the units of its measurements."""
 
     lengthscales: Array
     outputscale: float  # a variance
@@ -85,10 +85,10 @@ class Gradient(NamedTuple):
 
 @dataclass(frozen=True)
 class Warm:
-    """What another fit may begin from: hyperparameters, and sites in the units of the measurements."""
+    """A warm start of another fit: hyperparameters, and sites in the units of the measurements."""
 
     hypers: tuple[Hyperparameters, ...]
-    measured: tuple[bool, ...]  # which latent functions had measurements: no other scale means anything
+    measured: tuple[bool, ...]  # which latent functions had measurements: of the others no scale is known
     sites: Sites | None = None
 
 
@@ -120,7 +120,7 @@ class Posterior:
 
     @cached_property
     def moments(self) -> tuple[Moments, ...]:
-        """What each latent function is like anywhere."""
+        """Predictive moments of each latent function."""
         return tuple(moments_of((self,), j) for j in range(len(self.hypers)))
 
     def gradient(self, j: int) -> Gradient:
@@ -151,7 +151,7 @@ class Posterior:
         return float(slopes.sum()) / math.sqrt(self.hypers[j].outputscale)
 
     def surprises(self, j: int) -> Array:
-        """How far each measurement lies from what the other trials say of it, in standard deviations; 0 without one."""
+        """Standardised leave-one-out residual of each measurement, in standard deviations; 0 without one."""
         h, post = self.hypers[j], self.ep.posteriors[j]
         noise2 = relative_noise_std(h) ** 2
         y = (self.data.filled[j] - h.mean) / math.sqrt(h.outputscale)
@@ -162,7 +162,7 @@ class Posterior:
         return np.where(seen, gap / np.sqrt(post.var / share + noise2), 0.0)
 
     def alone(self, j: int) -> "Posterior":
-        """The posterior of latent function j while the others stand still: the same, and quick to move along j."""
+        """The posterior of latent function j while the others are held: the same, and cheap to update along j."""
         if len(self.hypers) == 1:
             return self
         tau, nu = self.sites()
@@ -189,7 +189,7 @@ class Posterior:
         return z
 
     def warm(self) -> Warm:
-        """What another fit may begin from."""
+        """The warm start of another fit."""
         return Warm(self.hypers, self.data.kind, self.sites())
 
     def sites(self) -> Sites:
@@ -200,7 +200,7 @@ class Posterior:
 
 
 def moments_of(posteriors: Sequence[Posterior], j: int) -> Moments:
-    """What latent function j is like under several posteriors given the same trials."""
+    """Predictive moments of latent function j under several posteriors of the same trials."""
     first, hypers = posteriors[0], [post.hypers[j] for post in posteriors]
     return Moments(
         first.data.X,
@@ -274,5 +274,5 @@ def _scales(hypers: tuple[Hyperparameters, ...]) -> tuple[Array, Array]:
 
 
 def relative_noise_std(h: Hyperparameters) -> Array:
-    """Noise in units of sqrt(outputscale): of all trials, or of every one."""
+    """Noise in units of sqrt(outputscale): one for all trials, or one per trial."""
     return np.asarray(np.maximum(h.noise_std / math.sqrt(h.outputscale), _LEAST_NOISE))

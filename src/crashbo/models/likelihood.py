@@ -3,7 +3,7 @@
 May import numerics only.
 
 Notation, for G latent functions and n trials, arrays (G, n):
-    sign   +1: g lies below its threshold (a success), -1: above (a crash), 0: nothing is said of it
+    sign   +1: g lies below its threshold (a success), -1: above (a crash), 0: no information
     c, s   thresholds and crash noises (standard deviations), (G, 1), or (G, n) where they differ from trial to trial
     mu, v  mean and variance of the cavity
     z      sign (c - mu) / sqrt(v + s^2); a trial's mass is prod_j Phi(z_j)      (eq. 5, 9)
@@ -12,7 +12,7 @@ A crash that is not blamed on any latent function couples them: at least one lie
 mass 1 - prod_j Phi(z_j) is summed as sum_j Phi(-z_j) prod_{k<j} Phi(z_k), which never cancels, and its
 moments follow from the derivatives of the log mass in each cavity mean. EP needs nothing but `tilted`.
 
-One latent function can be looked at alone, while what is believed of the others stands still: a crash that was
+One latent function can be treated alone, while the posterior of the others is held: a crash that was
 not blamed then has the mass 1 - A Phi(z), where A is the probability that all `others` lie below.
 """
 
@@ -44,13 +44,13 @@ class Tilted(NamedTuple):
 
 @dataclass(frozen=True)
 class StepLikelihood:
-    """One step a trial and latent function."""
+    """One step per trial and latent function."""
 
     sign: Array
     joint: NDArray[np.bool_]  # (n,), crashes not blamed on any latent function; their sign is 0
     thresholds: Array
     crash_noise_std: Array
-    others: Array | None = None  # (2, n), log A and log(1 - A) of joint trials, where others stand still
+    others: Array | None = None  # (2, n), log A and log(1 - A) of joint trials, where the others are held
 
     def tilted(self, mu: Array, v: Array) -> Tilted:
         """Moments of N(mu, v) times the likelihood, for every trial and latent function."""
@@ -80,7 +80,7 @@ class StepLikelihood:
 
     @cached_property
     def silent(self) -> NDArray[np.bool_]:
-        """Where nothing is said."""
+        """Where there is no information."""
         return np.asarray(self.sign == 0.0)
 
     @cached_property

@@ -2,10 +2,10 @@
 
 May import numerics only.
 
-A climb asks for them many times at a few points each, where every call of NumPy costs as much as its arithmetic. So
-what does not depend on the points is prepared once, and a point's variance and its gradient share their products.
+The acquisition optimiser asks for them many times at a few points each, where a NumPy call costs as much as its
+arithmetic. So what does not depend on the points is prepared once, and the variance and its gradient share products.
 
-Notation, for K posteriors given n trials, at m points Z; arrays over both are (n, K m), a block of m columns each:
+Notation, for K posteriors given n trials, at m points Z; arrays over both are (n, K m), in blocks of m columns:
     k, k'     covariances of the trials with the points, unit variance, and their slopes in the squared distance
     b, W      of numerics.linalg
 """
@@ -23,8 +23,8 @@ from crashbo.numerics.linalg import SitePosterior, product, times, within
 Array = NDArray[np.float64]
 
 # judgement: for speed alone; _SMALL covers every ensemble of a search, see search.surrogates._UNSURE
-_AT_ONCE, _LEAST = 2**15, 128  # covariances that a cache holds beside what is made of them; fewest points at once
-_SMALL = 200  # trials up to which all posteriors are taken at once, by NumPy: its BLAS does such products in one thread
+_AT_ONCE, _LEAST = 2**15, 128  # covariances that fit a cache beside their products; fewest points at once
+_SMALL = 200  # trials up to which all posteriors are stacked, with NumPy: its BLAS does such products in one thread
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Moments:
         """Mean and variance at Z, both (K, m), and their gradients in Z, both (K, m, D)."""
         k, slope = self.kernel.profile(self._distances.to(Z))
         mean, var, sums = (self._sums if self._stack is None else self._stacked_sums)(k, slope, len(Z))
-        sums[1, var >= 1.0] = 0.0  # it is the prior's at most
+        sums[1, var >= 1.0] = 0.0  # the variance is capped at the prior's
         gradients = (Z - self._distances.center) * sums[..., -1:] - sums[..., :-1]
         gradients *= self._rates
         return *self._in_units(mean, var), gradients[0], gradients[1]
@@ -99,7 +99,7 @@ class Moments:
 
     @cached_property
     def _stack(self) -> tuple[Array, Array, Array] | None:
-        """F, b and b times the trials' x, a row each posterior; None where those are large or have negative sites."""
+        """F, b and b times the trials' x, one row per posterior; None where those are large or have negative sites."""
         if len(self.X) > _SMALL or any(post.R is not None for post in self.posteriors):
             return None
         F = np.stack([np.tril(post.L_inv) * post.root for post in self.posteriors])
@@ -111,7 +111,7 @@ class Moments:
 
     @cached_property
     def _rates(self) -> Array:
-        """What turns sums over the trials into gradients of mean and variance, (2, K, 1, D)."""
+        """Factors that turn sums over the trials into gradients of mean and variance, (2, K, 1, D)."""
         factors = np.stack([2.0 * np.sqrt(self.outputscale), -2.0 * 2.0 * self.outputscale])
         return np.asarray((factors[:, :, None] / self.lengthscales**2)[:, :, None, :])
 

@@ -1,4 +1,4 @@
-"""What a fit learns of one latent function: units, coordinates, bounds and where it starts.
+"""The parametrisation of one latent function in a fit: units, coordinates, bounds and start.
 
 May import numerics only.
 
@@ -6,7 +6,7 @@ The coordinates theta: log lengthscales, log outputscale, mean, log noise, the t
 noise, of which only the learnt ones enter. The threshold is
     c = reference + width sinh(t),
 linear within `width` of the highest success, where the likelihood is a wall as steep as the noise is
-small, and logarithmic beyond: one step length then fits both.
+small, and logarithmic beyond: one step length then suits both.
 """
 
 import math
@@ -23,15 +23,15 @@ Array = NDArray[np.float64]
 
 _LOGS = ("lengthscales", "outputscale", "noise_std", "crash_noise_std")
 _SAME = 1e-13  # judgement: measurements that spread by less than this share of their size are all the same
-_WIDTH = 0.05  # judgement: of the threshold's linear stretch
-_TOP = 6  # judgement: successes whose spacing tells how close to the highest of them a threshold is likely
+_WIDTH = 0.05  # judgement: where the threshold's coordinate turns from linear to logarithmic
+_TOP = 6  # judgement: highest successes, whose spacing sets the distance of the initial threshold above them
 _NEAR = 0.25  # judgement: of that spacing, since noise has lifted the highest
 _PRIOR_INFORMATION = 0.7  # derived: of a coordinate; that of our own priors, 1 / spread^2, is 0.4 to 1
 
 
 @dataclass(frozen=True)
 class Parametrisation:
-    """One latent function in a fit. Hyperparameters in here are in units of its own: y = shift + scale u."""
+    """One latent function in a fit. Its hyperparameters are in units of its own: y = shift + scale u."""
 
     start: Hyperparameters
     prior: Hyperprior
@@ -41,12 +41,12 @@ class Parametrisation:
     shift: float = 0.0
     scale: float = 1.0
     known_threshold: float | None = None  # as the user gave it
-    success_measured: bool = True  # without one, a learnt threshold has nothing to lie above
-    held: tuple[str, ...] = ()  # learnt ones that stay put for now: their prior counts, they do not move
+    success_measured: bool = True  # without one, a learnt threshold has no lower end
+    held: tuple[str, ...] = ()  # learnt ones that are held for now: their prior counts, but they do not move
 
     @property
     def free(self) -> tuple[str, ...]:
-        """Names of what theta holds."""
+        """Names of the hyperparameters in theta."""
         return tuple(name for name in self.learnt if name not in self.held)
 
     def outside(self, h: Hyperparameters) -> Hyperparameters:
@@ -65,7 +65,7 @@ class Parametrisation:
         return replace(self, start=self.unpack(self.pack(replace(self.start, **usable))))
 
     def log_prior(self, h: Hyperparameters) -> tuple[float, Gradient]:
-        """Log prior of what is learnt, with its gradient; flat within an interval the user gave."""
+        """Log prior of the learnt hyperparameters, with its gradient; flat within an interval the user gave."""
         confined = np.isfinite(self.threshold_bounds[0])
         names = tuple(name for name in self.learnt if name != "threshold" or not confined)
         return self.prior.log_density(h, names, self.reference)
@@ -77,7 +77,7 @@ class Parametrisation:
         return theta
 
     def unpack(self, theta: Array) -> Hyperparameters:
-        """Hyperparameters at theta; what is not learnt stays as it started."""
+        """Hyperparameters at theta; those that are not free keep their start values."""
         values: dict[str, Any] = {}
         at = 0
         for name in self.free:
@@ -136,7 +136,7 @@ class Parametrisation:
         return np.arcsinh((value - self.reference) / _WIDTH) if name == "threshold" else value
 
     def _can_start(self, name: str, value: Array | float) -> bool:
-        """Not a zero where a logarithm is learnt, one noise a trial, or lengthscales of another space."""
+        """Not a zero where a logarithm is learnt, one noise per trial, or lengthscales of another space."""
         return np.size(value) == self._size(name) and (name not in _LOGS or bool(np.all(np.asarray(value) > 0.0)))
 
     def rate(self, name: str, h: Hyperparameters) -> float:
@@ -157,7 +157,7 @@ def parametrise(
     noise_std: float | Array | None = None,
     threshold: float | tuple[float, float] | None = None,
 ) -> Parametrisation:
-    """The parametrisation that a fit to measurements y and steps `sign` learns, all arguments in the user's units.
+    """The parametrisation for a fit to measurements y and labels `sign`, all arguments in the user's units.
 
     Without labels (`labelled` False) there is no step, hence neither threshold nor crash noise.
     """
@@ -197,7 +197,7 @@ def parametrise(
 
 
 def _units(y: Array, threshold: float | tuple[float, float] | None) -> tuple[float, float]:
-    """Shift and scale that standardise y, which may be empty or all the same."""
+    """Shift and scale that standardise y, which may be empty or constant."""
     if y.size == 0:
         shift = float(np.mean(threshold)) if threshold is not None else 0.0
         return shift, abs(shift) or 1.0
@@ -206,7 +206,7 @@ def _units(y: Array, threshold: float | tuple[float, float] | None) -> tuple[flo
 
 
 def _reference(u: Array, sign: Array) -> float:
-    """Where a learnt threshold is expected just above: the highest success, else well below the crashes."""
+    """The level just above which a learnt threshold is expected: the highest success, else well below the crashes."""
     successes, crashes = u[~np.isnan(u) & (sign > 0)], u[~np.isnan(u) & (sign < 0)]
     if successes.size:
         return float(successes.max())
@@ -214,7 +214,7 @@ def _reference(u: Array, sign: Array) -> float:
 
 
 def _spacing(u: Array, sign: Array) -> float:
-    """How far apart the highest successes are; infinite if there are not two, or no crash says that there is a wall."""
+    """Mean spacing of the highest successes; infinite if there are not two, or no crash is blamed on it."""
     top = np.sort(u[~np.isnan(u) & (sign > 0)])[-_TOP:]
     return float(top[-1] - top[0]) / (len(top) - 1) if len(top) > 1 and np.any(sign < 0) else np.inf
 

@@ -2,7 +2,7 @@
 
 May import numerics only.
 
-The same posterior, evidence and fit as GPCR's, with no step in the likelihood.
+The same posterior, evidence and fit as GPCR's, without the step likelihood.
 """
 
 from collections.abc import Mapping

@@ -1,14 +1,13 @@
-"""The learnt threshold's posterior: an honest interval for the level at which the machine crashes.
+"""The learnt threshold's posterior: an interval for the level at which the machine crashes.
 
 May import numerics only.
 
 The density of c is exp(log Z_EP) times the priors, with all other hyperparameters re-optimised along c, on
 a grid in the fit's own coordinate t (see `parametrisation`), which resolves both the wall at the highest success and
 the long tail above it. Holding the others makes the interval much too short. A profile is not an integral,
-so it is still a little short; the nominal level makes up for that, and was set on data drawn from the model,
-by the generator of `benchmarks/coverage.py`, which measures the outcome.
+so it is still a little short; a higher nominal level makes up for that.
 
-With several latent functions, each is moved alone while what is believed of the others stands still: only crashes
+With several latent functions, each is treated alone while the posterior of the others is held: only crashes
 that were not blamed couple them, and the cost stays that of one at a time.
 """
 
@@ -27,7 +26,7 @@ Array = NDArray[np.float64]
 
 _NOMINAL = 0.94  # fitted: benchmarks/coverage.py, data drawn from the model; covers 90 % in practice
 # While nothing has crashed, the data say only that c lies above the highest success, and the prior the rest. Over 13
-# problems (not the paper's), c then lay below the median in seven runs of ten, and below this quantile in half.
+# problems (not the paper's), c then lay below the median in seven of ten runs, and below this quantile in half.
 # judgement: no command in the repo repeats that
 _NOTHING_CRASHED = 0.25
 _ONE_STD = (0.16, 0.5, 0.84)  # derived: Phi(-1), Phi(0) and Phi(1)
@@ -35,16 +34,16 @@ _ONE_STD = (0.16, 0.5, 0.84)  # derived: Phi(-1), Phi(0) and Phi(1)
 # judgement: fine enough for quantiles, as coarse as is quick; a coarser grid missed cliffs
 _DROP = 5.0  # nats below the highest density at which the grid ends
 _STEP = 0.75  # of the grid in t
-_FINER = 16  # points of the integral to one of the grid
+_FINER = 16  # points of the integral per point of the grid
 _MAX_STEPS = 40
-_DROP_HELD, _STEP_HELD = 3.0, 1.0  # where a search looks once a trial and needs no more than median and spread
+_DROP_HELD, _STEP_HELD = 3.0, 1.0  # for a search, which needs only median and spread, at every trial
 _EP_TOLERANCE = 1e-2
 _MAX_SWEEPS = 20
-_MAX_EVALUATIONS = 6  # a grid point, from its neighbour's optimum
+_MAX_EVALUATIONS = 6  # per grid point, from its neighbour's optimum
 
 
 def has_meaning(p: Parametrisation) -> bool:
-    """Whether there is a threshold to speak of: one that is known, or learnt from a measured success."""
+    """Whether the threshold means anything: it is known, or learnt from a measured success."""
     return p.known_threshold is not None or ("threshold" in p.learnt and p.success_measured)
 
 
@@ -67,7 +66,7 @@ def centre_and_spread(posterior: Posterior, p: Parametrisation, j: int) -> tuple
     """Median and standard deviation of a learnt threshold given all other hyperparameters, in the user's units.
 
     The most probable threshold lies at the wall just above the highest success, at the lower end of what is
-    plausible; a search that believes it creeps along the boundary. The median does not.
+    plausible; a search that relies on it creeps along the boundary. The median does not.
     """
     if "threshold" not in p.learnt:
         return posterior.hypers[j].threshold, 0.0
@@ -125,7 +124,7 @@ def _along(
     drop: float,
     step: float,
 ) -> tuple[Array, Array]:
-    """Walk both ways from the most probable threshold until the density has dropped by so many nats."""
+    """The density both ways from the most probable threshold, until it has dropped by `drop` nats."""
     line = replace(p, start=p.inside(posterior.hypers[0]), held=tuple(set(p.learnt) - {"threshold"}))
     middle = float(line.pack(line.start)[0])
     low, high = (float(end[0]) for end in line.bounds())
@@ -173,6 +172,6 @@ def _quantiles(x: Array, log_density: Array, levels: tuple[float, ...]) -> list[
         return [float(x[0])] * len(levels)
     density = np.exp(log_density - log_density.max())
     mass = np.concatenate([[0.0], np.cumsum(0.5 * (density[1:] + density[:-1]) * np.diff(x))])
-    if not 0.0 < mass[-1] < np.inf:  # a peak too sharp for the digits that c has
+    if not 0.0 < mass[-1] < np.inf:  # a peak too sharp for the digits of c
         return [float(x[np.argmax(log_density)])] * len(levels)
     return [float(q) for q in np.interp(levels, mass / mass[-1], x)]

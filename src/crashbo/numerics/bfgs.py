@@ -1,4 +1,4 @@
-"""Quasi-Newton descent within a box, from several starts at once, each with its own model and step.
+"""Quasi-Newton descent within a box, from several starts at once, each with its own model and step length.
 
 May import numpy and scipy only.
 
@@ -7,10 +7,10 @@ Notation, for m starts in D dimensions:
     H         the BFGS model of the inverse Hessian, (m, D, D)
     d, t      direction and step length; a trial point is x + t d, moved to within the box
 
-One evaluation looks at one trial point of every start that is still under way: those that descend move on,
-those that do not come closer, and nobody waits for another. Coordinates at a bound that the gradient pushes
-outwards stay there. (SciPy's L-BFGS-B does one start at a time, at several times the overhead for functions
-that take a millisecond, and importing it takes longer than importing everything else here.)
+One call of the objective evaluates one trial point of every active start. The line search backtracks (Armijo), for
+each start on its own: those that descend move on, the others shorten their step, and none waits for another.
+Coordinates at a bound that the gradient pushes outwards stay there. (SciPy's L-BFGS-B takes one start at a time, with
+several times the overhead for functions that take a millisecond, and importing it takes longer than all else here.)
 """
 
 from collections.abc import Callable
@@ -24,10 +24,10 @@ Array = NDArray[np.float64]
 Objective = Callable[[Array, NDArray[np.intp]], tuple[Array, Array]]
 
 _ARMIJO = 1e-4
-_CURVED = 1e-10  # relative: a step along which the slope grows by less tells nothing of the curvature
-_STRETCH = 4.0  # of a model that met no curvature
-_BEGUN = 5  # evaluations before which nothing is foreseen
-_SHORTEST = 1e-10  # step length at which a start is given up
+_CURVED = 1e-10  # relative: a step along which the slope grows by less says nothing about the curvature
+_STRETCH = 4.0  # growth of a model that met no curvature
+_BEGUN = 5  # evaluations before which no start is judged hopeless
+_SHORTEST = 1e-10  # step length at which a start is abandoned
 
 
 @dataclass(frozen=True)
@@ -52,21 +52,21 @@ def minimise(
     renewed: float = np.inf,
     hopeless: float = np.inf,
 ) -> Descent:
-    """Descend from every start until two steps in a row gain less than `enough`, or one that foresaw as little.
+    """Descend from every start until two steps in a row gain less than `enough`, or one that predicted as little.
 
     Args:
-        objective: values (k,) and gradients (k, D) at k points, given with the numbers of the starts they belong to.
-            Where they are not finite a start turns back, or ends if it has not begun.
+        objective: values (k,) and gradients (k, D) at k points, given with the indices of the starts they belong to.
+            Where they are not finite a start backtracks, or ends if it is at its first point.
         starts: (m, D), within the box.
         low: least coordinates, (D,).
         high: largest coordinates, (D,).
-        evaluations: at most so many.
+        evaluations: at most this many.
         enough: the gain below which going on does not pay.
         reach: no step moves a coordinate by more; the first does by as much, if nothing is known of the curvature.
-        metric: a first H, asked for once the starts have been evaluated.
-        renewed: a step that gained more came from so far that the model is asked for anew, by `metric`.
-        hopeless: where only the best end counts: a start ends that would stay behind the best of all if it gained so
-            many times what it foresees.
+        metric: an initial H, called once the starts have been evaluated.
+        renewed: after a step that gained more, H is taken from `metric` again: it came from far away.
+        hopeless: where only the best end counts: a start ends that would stay behind the best of all if it gained this
+            many times the predicted gain.
     """
     x = np.array(starts)
     m, D = x.shape
@@ -74,12 +74,12 @@ def minimise(
     f, g = objective(x, everyone)
     used = 1
     H = np.tile(np.eye(D), (m, 1, 1)) if metric is None else metric()
-    fresh = np.full(m, metric is None)  # nothing is known of the curvature yet
+    fresh = np.full(m, metric is None)  # starts with no knowledge of the curvature yet
     idle = np.zeros(m, dtype=int)
     alive = np.isfinite(f) & np.all(np.isfinite(g), axis=1)
     d = np.zeros_like(x)
     t = np.ones(m)
-    failed = np.zeros(m, dtype=bool)  # a step from where they are now
+    failed = np.zeros(m, dtype=bool)  # starts of which a step from the present point failed
     turned = alive.copy()  # starts that need a new direction
     while True:
         if turned.any():
@@ -106,7 +106,7 @@ def minimise(
             t[back] *= _shrinkage(np.where(usable, f_new, np.inf)[~better] - f[back], slope[~better])
             alive[back[t[back] < _SHORTEST]] = False
             if metric is not None:
-                # A model that had a scale from the first learns from a failure, once a point, and looks elsewhere.
+                # A model that began with a scale learns from a failed step, once per point, and takes a new direction.
                 k = usable[at] & ~failed[back] & (_dots(s[at], g_new[at] - g[back]) > 0.0)
                 H[back[k]] = _updated(H[back[k]], s[at][k], (g_new[at] - g[back])[k], fresh[back[k]])
                 turned[back[k]] = alive[back[k]]
@@ -126,7 +126,7 @@ def minimise(
 
 
 def _which(mask: NDArray[np.bool_]) -> Any:
-    """What picks the true rows: without copying them, where it can be all."""
+    """An index of the true rows; a slice, which copies nothing, where all are true."""
     return slice(None) if mask.all() else np.flatnonzero(mask)
 
 
@@ -141,10 +141,10 @@ def _direction(x: Array, g: Array, H: Array, low: Array, high: Array) -> tuple[A
     held = ((x <= low) & (g > 0.0)) | ((x >= high) & (g < 0.0))
     g = np.where(held, 0.0, g)
     d = -np.matmul(H, g[:, :, None])[:, :, 0]
-    # A model that mixes coordinates may push others out of the box again: those stay as well.
+    # A model that mixes coordinates may push others out of the box: those are held as well.
     d[held | ((x <= low) & (d < 0.0)) | ((x >= high) & (d > 0.0))] = 0.0
     slope = _dots(g, d)
-    lost = ~(slope < 0.0) | ~np.isfinite(d).all(axis=1)  # the model itself may overflow
+    lost = ~(slope < 0.0) | ~np.isfinite(d).all(axis=1)  # the model may overflow
     if lost.any():
         d[lost] = -g[lost]
         slope[lost] = -_dots(g[lost], g[lost])
@@ -156,7 +156,7 @@ def _updated(H: Array, s: Array, y: Array, fresh: NDArray[np.bool_]) -> Array:
     sy, yy, ss = _dots(s, y), _dots(y, y), _dots(s, s)
     curved = sy > _CURVED * np.sqrt(ss * yy)
     rho = np.where(curved, 1.0 / np.where(curved, sy, 1.0), 0.0)
-    # Before its first update a model has the scale that this step shows; without curvature it is stretched.
+    # The first update scales a model by the curvature along the step; without curvature it is stretched.
     scale = np.where(curved, np.where(fresh, sy / np.where(curved, yy, 1.0), 1.0), _STRETCH)
     H = H * scale[:, None, None]
     Hy = np.matmul(H, y[:, :, None])[:, :, 0]
@@ -167,7 +167,7 @@ def _updated(H: Array, s: Array, y: Array, fresh: NDArray[np.bool_]) -> Array:
 
 
 def _shrinkage(rise: Array, slope: Array) -> Array:
-    """By how much to shorten a step that changed the value by `rise`: to the minimum of a parabola, about."""
+    """By how much to shorten a step that changed the value by `rise`: about to the minimum of a parabola."""
     with np.errstate(invalid="ignore", divide="ignore"):
         parabola = -0.5 * slope / (rise - slope)
     return np.asarray(np.clip(np.where(np.isfinite(parabola), parabola, 0.1), 0.1, 0.5))

@@ -27,13 +27,13 @@ _SQRT_HALF = np.sqrt(0.5)
 
 _NO_CUT = 1e3  # a cut beyond this, infinity too, changes nothing
 
-# Past this t the continued fraction is used; with so many terms it is exact to rounding there.
+# Past this t the continued fraction is used; with this many terms it is exact to rounding there.
 _FAR = 6.0
 _TERMS = 22
 
 
 class Tail(NamedTuple):
-    """What a step at z does to a unit Gaussian that keeps its mass below z; arrays of one shape."""
+    """A unit Gaussian truncated to values below z; arrays of one shape."""
 
     log_mass: Array  # log Phi(z)
     hazard: Array  # h(z)

@@ -1,4 +1,4 @@
-"""Stationary kernels with one lengthscale a dimension, and their exact gradients.
+"""Stationary kernels with one lengthscale per dimension, and their exact gradients.
 
 May import numpy and scipy only.
 
@@ -21,10 +21,10 @@ from crashbo.numerics.linalg import product, symmetric_product, times
 
 Array = NDArray[np.float64]
 
-# Below this share of the largest squared norm a distance is computed anew, coordinate by coordinate:
+# Below this share of the largest squared norm a distance is recomputed, coordinate by coordinate:
 # |a|^2 + |b|^2 - 2ab loses all digits of near repeats, which are ordinary data.
 _NEAR = 1e-6
-_BLOCK = 128  # rows of a large matrix that are made at once
+_BLOCK = 128  # rows of a large matrix that are computed at once
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Kernel:
         if len(U) <= 2 * _BLOCK:
             return self.profile(squared_distances(U, U))
         both = np.empty((2, len(U), len(U)))
-        for start in range(0, len(U), _BLOCK):  # of a large one only the lower half
+        for start in range(0, len(U), _BLOCK):  # of a large matrix only the lower triangle
             stop = start + _BLOCK
             lower = self.profile(squared_distances(U[start:stop], U[:stop]))
             for whole, part in zip(both, lower, strict=True):
@@ -56,7 +56,7 @@ class Kernel:
 def trace_gradient(P: Array, X: Array, lengthscales: Array) -> Array:
     """Gradient of 1/2 tr(M K) in the log lengthscales, where P = M * k' elementwise and M is symmetric.
 
-    Only the lower triangle of P is looked at.
+    Only the lower triangle of P is read.
     """
     U = np.ones((len(X), X.shape[1] + 1), order="F")
     np.divide(X - X.mean(axis=0), lengthscales, out=U[:, :-1])
@@ -94,7 +94,7 @@ def _row_squares(U: Array) -> Array:
 
 @dataclass(frozen=True)
 class Distances:
-    """Squared distances of n points X from others, under each of K sets of lengthscales; made to be asked often."""
+    """Squared distances of n points X from others, under each of K sets of lengthscales; prepared for many calls."""
 
     center: Array  # (D,)
     U: Array  # X less the center
@@ -111,7 +111,7 @@ class Distances:
         return Distances(center, U, left, lengthscales**-2.0, np.max(U * U, axis=0, initial=0.0))
 
     def to(self, Z: Array) -> Array:
-        """To Z, (m, D): an array (n, K m), a block of m columns a set."""
+        """To Z, (m, D): an array (n, K m), one block of m columns per set."""
         (K, D), m, V = self.inverse.shape, len(Z), Z - self.center
         right = np.empty((K, m, 2 * D + 1))
         right[:, :, :D] = self.inverse[:, None, :]

@@ -9,11 +9,11 @@ Notation, for a prior N(0, K) and sites exp(-1/2 S_i g_i^2 + N_i g_i):
     F      L^-1 S^1/2
     W      (K + S^-1)^-1 = F'F - R'R, so that the posterior covariance is K - K W K
 
-Sites with negative precision are taken in a second step: with Sigma_+ the posterior under the others and
+Sites with negative precision are added in a second step: with Sigma_+ the posterior under the others and
 D = -S on the negative ones, M = I - D^1/2 Sigma_+ D^1/2 must be positive definite; R belongs to it.
 
 Products go through SciPy's BLAS throughout, like the factorisations: NumPy and SciPy ship one thread pool
-each, and on a machine with few cores two pools that spin against each other cost a factor of three.
+each, and on a machine with few cores the two compete, which costs a factor of three.
 """
 
 import math
@@ -37,7 +37,7 @@ class SitePosterior:
     """The posterior under given sites, and the Gaussian part of the evidence.
 
     `log_integral` is log of the integral of N(g; 0, K) prod exp(-1/2 S g^2 + N g) less sum_{S>0} N^2/(2S):
-    that sum cancels against the observations' own constants, so the caller adds what is left in closed form.
+    that sum cancels against the observations' own constants, so the caller adds the rest in closed form.
     """
 
     b: Array
@@ -49,7 +49,7 @@ class SitePosterior:
     log_integral: float
 
     def W_less_bb(self) -> Array:
-        """W - b b', of which only the lower triangle is to be looked at."""
+        """W - b b', of which only the lower triangle is valid."""
         W, _ = dlauum(self.L_inv, lower=1)  # B^-1
         W *= self.root
         W *= self.root[:, None]
@@ -58,7 +58,7 @@ class SitePosterior:
         return np.asarray(dger(-1.0, self.b, self.b, a=W, overwrite_a=1))
 
     def trace_WK(self, K: Array) -> float:
-        """tr(W K): that of B^-1 (B - I), less what negative precisions take away."""
+        """tr(W K): that of B^-1 (B - I), less the share of the negative precisions."""
         trace = len(K) - float(np.vdot(self.L_inv.T, self.L_inv.T))  # transposed it needs no copy
         return trace if self.R is None else trace - float(np.vdot(self.R, product(self.R, K)))
 
@@ -93,8 +93,8 @@ def condition(K: Array, S: Array, N: Array, first: Indices | None = None) -> Sit
         K: prior covariance, (n, n).
         S: precisions, (n,).
         N: shifts, (n,).
-        first: where rows of K repeat, the first row that each is equal to, (n,). The sites of equal rows are then taken
-            as one: apart, precise ones would leave B no digits.
+        first: where rows of K repeat, the first row that each is equal to, (n,). The sites of equal rows are then
+            merged: apart, precise ones would leave B no digits.
 
     Raises:
         NotPositiveDefinite: negative precisions are too strong for the prior. Damp the sites.
@@ -110,7 +110,7 @@ def condition(K: Array, S: Array, N: Array, first: Indices | None = None) -> Sit
     prior = K.diagonal()
     informed = S * prior > _INFORMED
     all_informed = informed.all()
-    # S^-1/2 N; the quick way is the common one
+    # S^-1/2 N; the fast path is the common one
     w = N / root if all_informed else np.divide(N, root, out=np.zeros_like(N), where=root > 0.0)
     a = dtrmv(L_inv, w, lower=1)
     b = root * dtrmv(L_inv, a, lower=1, trans=1)
@@ -124,7 +124,7 @@ def condition(K: Array, S: Array, N: Array, first: Indices | None = None) -> Sit
 
 
 def _apart(S: Array, N: Array, first: Indices) -> float:
-    """Sum of N^2/(2S) over the positive sites of rows taken as one, less that over all rows, without cancellation."""
+    """Sum of N^2/(2S) over the positive sites of merged rows, less that over all rows, without cancellation."""
     positive = S > 0.0
     m = np.divide(N, S, out=np.zeros_like(N), where=positive)
     S_pos, N_pos, S_all, N_all = (
@@ -199,7 +199,7 @@ class NotPositiveDefinite(ArithmeticError):
 
 
 def cholesky(A: Array, *, jitter: bool = True) -> Array:
-    """Lower Cholesky factor of a symmetric matrix; its rounding is met by the least jitter that suffices."""
+    """Lower Cholesky factor of a symmetric matrix, with the least jitter that makes up for rounding."""
     scale = 0.0
     for step in range(8 if jitter else 1):
         if step == 1:
@@ -223,7 +223,7 @@ def product(A: Array, B: Array) -> Array:
 
 
 def symmetric_product(A: Array, B: Array) -> Array:
-    """A @ B for a symmetric A of which only the lower triangle is looked at."""
+    """A @ B for a symmetric A of which only the lower triangle is read."""
     a, upper = _fortran(A)
     return np.asarray(dsymm(1.0, a, B, lower=1 - upper))
 
@@ -243,7 +243,7 @@ def _scaled_product(L_inv: Array, root: Array, k: Array) -> Array:
 
 
 def _fortran(A: Array) -> tuple[Array, int]:
-    """A in the order BLAS takes without a copy, and whether that is its transpose."""
+    """A in the order that BLAS takes without a copy, and whether that is its transpose."""
     return (A, 0) if A.flags.f_contiguous else (A.T, 1)
 
 

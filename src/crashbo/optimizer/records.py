@@ -134,7 +134,7 @@ class Trial:
     number: int
     params: dict[str, Any]
     state: State = "pending"
-    p_safe: float | None = None  # when it was proposed; of the search's proposals as corrected by `Calibration`
+    p_safe: float | None = None  # as predicted when it was proposed; of the search's proposals as calibrated
     cost: float | None = None
     measured: dict[str, float] = field(default_factory=dict)
     reason: str = ""

@@ -4,16 +4,16 @@ May import models and below.
 
 Notation, at m points X in the unit cube:
     f, g_j     cost and constraints; mu, var their posterior moments
-    eta        the cost to improve upon
+    eta        the incumbent's cost, to improve upon
     Gamma      probability of success, prod_j Phi(z_j), z_j = (c_j - mu_j) / sqrt(var_j + s_j^2),
                its mean over an ensemble of K posteriors
-    v          share of the prior's variance that is left, var_j / outputscale_j: 1 where nobody has been
+    v          share of the prior's variance that is left, var_j / outputscale_j: 1 far from all trials
 
-A search keeps where it is safe, and a model that has seen little else takes the rest of the space for much the same. So
-P(safe) is wary: where nobody has been, a function lies nearer to crashing than its model believes, by _NEARER prior
-standard deviations, and varies more, by _WIDER times the variance. Both fade as trials come near:
+A search stays where it is safe, and a model that has seen little else expects much the same of the rest of the space.
+So P(safe) is wary: far from all trials a function is assumed to lie nearer to its threshold than the model says, by
+_NEARER prior standard deviations, and to vary more, by _WIDER times the variance. Both fade near trials:
     z_j becomes (z_j - _NEARER v) / sqrt(1 + _WIDER v).
-A cause that nobody measures is as its prior has it: nothing was learnt of its range where it is safe.
+An unmeasured constraint keeps its prior: the trials, safe as they are, tell nothing about its range.
 """
 
 from dataclasses import dataclass, replace
@@ -39,11 +39,11 @@ class LogGamma:
     """log P(safe): the mean over an ensemble of crash posteriors."""
 
     ensemble: Ensemble
-    wary: bool = False  # of places where nobody has been
+    wary: bool = False  # far from all trials
 
     @staticmethod
     def of(crash: Posterior) -> "LogGamma":
-        """Of one crash posterior whose thresholds are taken for true."""
+        """Of one crash posterior with certain thresholds."""
         return LogGamma(Ensemble.of(crash))
 
     def __call__(self, X: Array) -> Array:
@@ -89,7 +89,7 @@ class LogGamma:
         return self._tempered(j, z, var)[0]
 
     def _tempered(self, j: int, z: Array, var: Array) -> tuple[Array, Array | float, Array | float]:
-        """z with what is left of the prior taken into account, and its slopes in z and in var."""
+        """The wary z of the module's docstring, and its slopes in z and in var."""
         if not self.wary or not self.ensemble.members[0].data.kind[j]:
             return z, 1.0, 0.0
         prior = self.ensemble.outputscales(j)[:, None]
@@ -99,14 +99,14 @@ class LogGamma:
 
 
 def _log_sum(logs: Array) -> Array:
-    """log of the sum of exponentials over the first axis; of weights and probabilities, so that 0 is the most."""
+    """log of the sum of exponentials over the first axis, at most 0: a mean of probabilities."""
     top = logs.max(axis=0)
     total: Array = np.minimum(top + np.log(np.sum(np.exp(logs - top), axis=0)), 0.0)
     return total
 
 
 class Flat:
-    """No point is worth more, or safer, than another."""
+    """A constant utility, or P(safe): no point is worth more, or safer, than another."""
 
     def __call__(self, X: Array) -> Array:
         """Zero at X."""
@@ -119,7 +119,7 @@ class Flat:
 
 @dataclass(frozen=True)
 class LogEI:
-    """log expected improvement of a cost posterior upon eta."""
+    """log expected improvement of a cost posterior over eta."""
 
     cost: Posterior
     eta: float

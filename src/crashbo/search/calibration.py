@@ -1,13 +1,13 @@
-"""How far P(safe) is borne out by what became of a study's own proposals.
+"""Calibration of P(safe) by the outcomes of a study's own proposals.
 
 May import numerics only.
 
-A search prefers x whose P(safe) is over-estimated, and a model may be too sure, or too timid, of one machine. So the
-log odds of what the model predicts are corrected by a slope a and a shift b, the most probable ones given how the
-last proposals fared:
+A search prefers x whose P(safe) is over-estimated, and a model may be over- or underconfident about one machine. So
+the log odds of the model's P(safe) are corrected by a slope a and a shift b (Platt scaling), the most probable ones
+given the outcomes of the last proposals:
     prod_i p_i'^success_i (1 - p_i')^crash_i N(a; 1, _SLOPE_SPREAD^2) N(b; 0, _SHIFT_SPREAD^2),
     logit p_i' = a logit p_i + b.
-What a proposal reports is p', and floors under P(safe) are floors under p'.
+Proposals report p', and floors of P(safe) are floors of p'.
 """
 
 from dataclasses import dataclass
@@ -19,12 +19,12 @@ from scipy.special import expit, logit
 Array = NDArray[np.float64]
 
 # judgement: made after looking at crashes on the paper's benchmarks; benchmarks/calibration.py shows the outcome
-_LATELY = 30  # proposals that are looked at: a model changes as it learns
+_LATELY = 30  # last proposals that count: a model changes as it learns
 _SLOPE_SPREAD = 0.3
 _SHIFT_SPREAD = 0.7
 _LEAST_SLOPE = 0.2
-_MOST = 0.999  # a model that is surer than this is not believed further
-_FAR = 9.0  # log odds beyond which nothing is asked of a model
+_MOST = 0.999  # predictions are clipped to this
+_FAR = 9.0  # most log odds that are asked of a model
 _STEPS = 20  # of Newton's method, damped; the log posterior is concave
 _TOLERANCE = 1e-10
 _LEAST = 1e-12  # of P(safe) and of P(crash): their log odds stay finite
@@ -39,7 +39,7 @@ class Calibration:
 
     @staticmethod
     def of(predicted: Array, crashed: NDArray[np.bool_]) -> "Calibration":
-        """From the trials in order, with P(safe) as the model predicted it; NaN where the search proposed nothing."""
+        """From the trials in order, with the P(safe) that the model predicted; NaN where the search did not propose."""
         proposed = np.flatnonzero(~np.isnan(predicted))[-_LATELY:]
         z = logit(np.clip(predicted[proposed], 1.0 - _MOST, _MOST))
         inputs = np.stack([z, np.ones_like(z)])
@@ -55,9 +55,9 @@ class Calibration:
         return Calibration(max(float(found[0]), _LEAST_SLOPE), float(found[1]))
 
     def corrected(self, p: float) -> float:
-        """What the model's P(safe) is worth."""
+        """The calibrated P(safe), given the model's."""
         return float(expit(self.slope * logit(np.clip(p, _LEAST, 1.0 - _LEAST)) + self.shift))
 
     def needed(self, p: float) -> float:
-        """What the model must predict, for it to be worth p in (0, 1)."""
+        """What the model must predict for the calibrated P(safe) to be p, in (0, 1)."""
         return float(expit(np.clip((logit(p) - self.shift) / self.slope, -_FAR, _FAR)))

@@ -1,4 +1,4 @@
-"""Finding the best admissible point: candidates, a screen by score, a climb, and a choice among what is new.
+"""The acquisition optimiser: candidates, a screen by score, local ascents, and the best new point.
 
 May import models and below.
 """
@@ -10,26 +10,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crashbo.models.ensemble import FEW_TRIALS
-from crashbo.search.maximise import ENOUGH, EVALUATIONS, climb, diverse_best, perturbations, spread_points
+from crashbo.search.maximise import ENOUGH, EVALUATIONS, ascend, diverse_best, perturbations, spread_points
 from crashbo.search.risk import Score
 from crashbo.search.space import Space
 from crashbo.search.surrogates import Surrogates
 
 Array = NDArray[np.float64]
 
-MANY_TRIALS = 300  # judgement: past so many, every point and every doubt costs too much for a close look
-_CENTRES = 4  # judgement: good points whose surroundings are searched
-_AROUND, _APART, _LEAST_APART = 0.5, 0.3, 1e-3  # judgement: reach of those and distance of starts, in lengthscales
+MANY_TRIALS = 300  # judgement: past this many, every candidate and every doubt is too costly
+_CENTRES = 4  # judgement: best trials with candidates around them
+_AROUND, _APART, _LEAST_APART = 0.5, 0.3, 1e-3  # judgement: how far around; distance of starts; in lengthscales
 _LEVELS = (0.99, 0.95, 0.8, 0.4, 0.05)  # judgement: of P(safe); between them lie the floors of `risk`
 # fitted: benchmarks/quality.py --problems hartmann6d; 69 % of 120 studies found the best basin, 48 % at 0.2
-_MARGIN = 0.4  # of the cube's edges that the first trials leave out
-_EARLY = 5.0  # judgement: trials a dimension over which this fades
+_MARGIN = 0.4  # at either end of every range, which the first trials leave out
+_EARLY = 5.0  # judgement: trials per dimension over which this fades
 _SAME = 1e-6  # judgement: two points closer than this in every coordinate are one
 _ROWS = 64  # judgement: compared at once, for memory
 
 
 class Utility(Protocol):
-    """What a point is worth if it does not crash, or how safe it is, as a logarithm, with its gradient."""
+    """The logarithm of a point's value if it does not crash, or of its P(safe), with its gradient."""
 
     def __call__(self, X: Array) -> Array:
         """At X."""
@@ -40,7 +40,7 @@ class Utility(Protocol):
 
 @dataclass(frozen=True)
 class Box:
-    """The part of the unit cube in which to look."""
+    """The part of the unit cube that is searched."""
 
     low: Array
     high: Array
@@ -54,9 +54,9 @@ class Box:
     def early(space: Space, tried: Array, trials: int) -> "Box":
         """From the middle outwards in the first trials, unless some of the `tried` points lie farther out.
 
-        Where little is known the corners look the most promising, being the farthest from everything, and there are
-        very many of them; few experiments have their best in one, and a trial there tells little of anything else. One
-        in the middle tells something of every place.
+        With few trials expected improvement is largest in the corners, which are farthest from everything and very
+        many; few experiments have their optimum in one, and a trial there says little about other places. One in the
+        middle says something about every place.
         """
         margin = _MARGIN * max(0.0, 1.0 - trials / (_EARLY * space.dimension))
         low = np.where(space.continuous, np.minimum(margin, tried.min(axis=0)), 0.0)
@@ -65,41 +65,41 @@ class Box:
 
 
 class Effort(NamedTuple):
-    """How much is looked at."""
+    """How many candidates and evaluations are spent."""
 
-    wide: int  # points a dimension, all over the space
+    wide: int  # candidates per dimension, all over the space
     most: int  # of those
-    around: int  # points around each good trial
-    kept: int  # points a level that an ensemble looks at
-    spread: int  # points that are kept whatever they promise
-    climbers: int
-    looks: int  # of a climb, at most
-    enough: float  # gain of its steps, in log acquisition, below which it ends
+    around: int  # candidates around each of the best trials
+    kept: int  # candidates per level that the whole ensemble evaluates
+    spread: int  # candidates that are kept in any case
+    starts: int  # of local ascents
+    evaluations: int  # of an ascent, at most
+    enough: float  # gain of a step, in log acquisition, below which it ends
 
     @staticmethod
     def after(trials: int) -> "Effort":
-        """Less and less: each point costs more, and the best are near trials."""
+        """Less with more trials: each point costs more, and the best are near trials."""
         return next(effort for upto, effort in _EFFORTS if trials <= upto)
 
 
-# fitted: benchmarks/ask.py for the time of the later two, benchmarks/quality.py (the paper's) for regret that is level
+# fitted: the later two by benchmarks/ask.py, with regret level by benchmarks/quality.py, on the paper's problems
 _EFFORTS = (
     (
         FEW_TRIALS,
-        Effort(wide=64, most=512, around=40, kept=24, spread=64, climbers=6, looks=EVALUATIONS, enough=ENOUGH),
+        Effort(wide=64, most=512, around=40, kept=24, spread=64, starts=6, evaluations=EVALUATIONS, enough=ENOUGH),
     ),
-    (MANY_TRIALS, Effort(wide=48, most=256, around=24, kept=12, spread=32, climbers=3, looks=15, enough=1e-2)),
-    (np.inf, Effort(wide=24, most=128, around=12, kept=12, spread=32, climbers=2, looks=12, enough=1e-2)),
+    (MANY_TRIALS, Effort(wide=48, most=256, around=24, kept=12, spread=32, starts=3, evaluations=15, enough=1e-2)),
+    (np.inf, Effort(wide=24, most=128, around=12, kept=12, spread=32, starts=2, evaluations=12, enough=1e-2)),
 )
 
 
 @dataclass(frozen=True)
 class Screen:
-    """Candidates and their P(safe), looked at once and used by whoever needs them."""
+    """Candidates and their P(safe), evaluated once and used several times."""
 
     X: Array
     log_gamma: Array
-    apart: Array  # how far two starts of the climb should lie apart
+    apart: Array  # least distance of two starts of local ascents, per coordinate
     box: Box
 
 
@@ -114,7 +114,7 @@ class Found:
 def screen(
     space: Space, models: Surrogates, gamma: Utility, box: Box | None = None, *, rng: np.random.Generator
 ) -> Screen:
-    """Points all over the space, or a box in it, and around the best trials."""
+    """Candidates all over the space, or a box in it, and around the best trials."""
     data, post = (models.crash.data, models.crash) if models.cost is None else (models.cost.data, models.cost)
     merit = gamma(data.X) if models.cost is None else -models.cost.mean_at_trials(0)
     return screen_around(space, data.X, merit, post.hypers[0].lengthscales, gamma, box, rng=rng)
@@ -130,7 +130,7 @@ def screen_around(
     *,
     rng: np.random.Generator,
 ) -> Screen:
-    """Points all over the space, or a box in it, and around those of highest merit among the tried ones."""
+    """Candidates all over the space, or a box in it, and around the tried points of highest merit."""
     D, box, effort = space.dimension, box or Box.whole(space), Effort.after(len(tried))
     lengthscales = np.minimum(lengthscales, 1.0)
     centres = tried[np.argsort(-merit, kind="stable")[:_CENTRES]]
@@ -141,10 +141,10 @@ def screen_around(
 
 
 def narrowed(screened: Screen, worth: Array, gamma: Utility | None, trials: int) -> tuple[Screen, Array]:
-    """Those candidates that may matter after so many trials, as `gamma` sees them, and their worth.
+    """The candidates that may matter after this many trials, with P(safe) by `gamma`, and their worth.
 
     The screen's own P(safe) is a rough one, unless there is no better `gamma`. Kept are the safest, the most valuable
-    above every level near which a floor may lie, and some all over the space, for whoever values them otherwise.
+    above every level near which a floor may lie, and some all over the space, for other utilities.
     """
     values, effort = worth + screened.log_gamma, Effort.after(trials)
     ranks = [np.where(screened.log_gamma >= np.log(level), values, -np.inf) for level in _LEVELS]
@@ -168,20 +168,20 @@ def best(
 ) -> Found:
     """The point of highest score that is not one of `taken`, unless every point is.
 
-    `worth` is the utility of the screened points, where it is known already.
+    `worth` is the utility of the candidates, where it is known already.
     """
     values = score(utility(screened.X) if worth is None else worth, screened.log_gamma)
     effort = Effort.after(len(taken))
-    top = diverse_best(screened.X, values, effort.climbers, screened.apart)
+    top = diverse_best(screened.X, values, effort.starts, screened.apart)
     ends = space.snap(
-        climb(
+        ascend(
             lambda X: score.with_gradient(utility.with_gradient(X), gamma.with_gradient(X)),
             screened.X[top],
             space.continuous,
             screened.box.low,
             screened.box.high,
             widths=screened.apart,
-            evaluations=effort.looks,
+            evaluations=effort.evaluations,
             enough=effort.enough,
         )
     )

@@ -1,4 +1,4 @@
-"""The cost's GP: what of the costs it is told, and how one huge cost is kept from blinding it.
+"""The cost's GP, made robust to huge costs.
 
 May import models and below.
 """
@@ -18,29 +18,29 @@ from crashbo.numerics.kernels import squared_distances
 
 Array = NDArray[np.float64]
 
-# judgement: so that costs of 1e9 among ones neither blind the model nor hold up the search
+# judgement: so that costs of 1e9 among ones neither spoil the model nor hold up the search
 ENOUGH = 3e-3  # nats: fits that begin where the last one ended must not stop short again and again
-_NEIGHBOURS = 0.1  # root-mean-square distance a coordinate within which trials count as one crowd
+_NEIGHBOURS = 0.1  # root-mean-square distance per coordinate within which trials count as one cluster
 _FENCE = 3.0  # spreads above the median
 _HUGE = 30.0  # spreads past the fence
 _FEW = 4  # other costs that it takes to call one huge
-_SHARE = 6  # one huge cost, and one more for every so many: more than that are no accidents
+_SHARE = 6  # one huge cost, and another per this many, are outliers: more are not
 _PLAUSIBLE = 2.0  # standard deviations above what is expected
 _ROUNDING = 1e-12  # relative, of a sum of weights
 
 
 @dataclass(frozen=True)
 class CostScale:
-    """A monotone map that keeps one huge cost from blinding the model.
+    """A monotone map that compresses huge costs.
 
     Costs up to the fence, three times as far above the median as the best lies below it, are kept as they
-    are; what lies beyond is bad anyway, and is drawn in so that none ends more than one spread past the
+    are; what lies beyond is bad anyway, and is compressed so that none ends more than one spread past the
     fence. The order of all costs stays, and the good ones, on which the search depends, keep their
     distances: a rank transform would lose both noise and distance, clipping the order.
 
-    Trials crowd where the search was last. So the median is one over the space, not over the trials: a trial
-    counts the less the more neighbours it has. Otherwise everything but the crowd would soon lie beyond the fence,
-    where it looks alike, and the search would never leave.
+    Trials cluster where the search was last. So the median is one over the space, not over the trials: a trial
+    has the less weight the more neighbours it has. Otherwise everything outside the cluster would soon lie beyond the
+    fence, where all costs are much the same, and the search would never leave.
     """
 
     fence: float
@@ -53,7 +53,7 @@ class CostScale:
         weights = 1.0 / near.sum(axis=1)
         median = _median(cost, weights)
         spread = max(median - float(cost.min()), _median(np.abs(cost - median), weights))
-        if spread == 0.0 and cost.max() > median:  # more than half are the best: what the others lie above it
+        if spread == 0.0 and cost.max() > median:  # more than half equal the best: the distance of the others
             above = cost > median
             spread = _median(cost[above], weights[above]) - median
         return CostScale(median + _FENCE * spread, spread)
@@ -77,21 +77,21 @@ def _median(values: Array, weights: Array) -> float:
 
 @dataclass(frozen=True)
 class Costs:
-    """Costs drawn in by their scale, and which of them the model is told only a part of.
+    """Compressed costs, and which of them are outliers.
 
-    A huge cost is a cliff even when it is drawn in: lengthscales that fit it are too short for everything
-    else, and long ones ring around it. So they are learnt without it; the model is then told that the cost there is
-    as high as the others let seem plausible. Where nobody else was that is high, and keeps the search away; amid good
-    trials it is one accident, and changes nothing. Many huge costs are no accidents but what the cost is like.
+    A huge cost is a cliff even when it is compressed: lengthscales that fit it are too short for everything
+    else, and long ones ring around it. So hyperparameters are learnt without it; it then enters as the highest cost
+    that is plausible given the others. Far from other trials that is high, and keeps the search away; among good
+    trials it changes nothing. Many huge costs are not outliers but what the cost is like.
     """
 
     X: Array  # (n, D)
-    drawn: Array  # (n,)
+    compressed: Array  # (n,)
     huge: NDArray[np.bool_]
 
     @staticmethod
     def of(X: Array, cost: Array) -> "Costs":
-        """What is to be made of costs at X, (n, D), in the unit cube."""
+        """From costs at X, (n, D), in the unit cube."""
         if not len(cost):
             return Costs(X, cost, np.zeros(0, dtype=bool))
         scale = CostScale.of(X, cost)
@@ -102,18 +102,18 @@ class Costs:
 
     def fit(self, noise_std: float | None, prior: Hyperprior, start: Warm | None = None) -> Posterior:
         """The cost's posterior, its hyperparameters learnt."""
-        plain = fit_cost(self.X[~self.huge], self.drawn[~self.huge], noise_std, prior, start)
+        plain = fit_cost(self.X[~self.huge], self.compressed[~self.huge], noise_std, prior, start)
         return self._told(plain) if self.huge.any() else plain
 
     def given(self, hypers: tuple[Hyperparameters, ...]) -> Posterior:
         """The cost's posterior at these hyperparameters."""
-        plain = latent.condition(measured_data(self.X[~self.huge], self.drawn[~self.huge]), hypers)
+        plain = latent.condition(measured_data(self.X[~self.huge], self.compressed[~self.huge]), hypers)
         return self._told(plain) if self.huge.any() else plain
 
     def _told(self, plain: Posterior) -> Posterior:
-        """The posterior that was told of huge costs, too."""
+        """The posterior with the huge costs, at most as high as is plausible."""
         mean, var = plain.predict(0, self.X[self.huge])
-        told = self.drawn.copy()
+        told = self.compressed.copy()
         told[self.huge] = np.minimum(told[self.huge], mean + _PLAUSIBLE * np.sqrt(var))
         return latent.condition(measured_data(self.X, told), plain.hypers)
 

@@ -1,4 +1,4 @@
-"""The first trials, before there is anything to learn from: points that fill the space.
+"""The initial design: the first trials, which fill the space before there is a model.
 
 May import models and below.
 """
@@ -14,15 +14,15 @@ from crashbo.search.space import Space
 
 Array = NDArray[np.float64]
 
-_SIZE = 4  # judgement: trials of a bold study that fill the space first
+_SIZE = 4  # judgement: trials of a study without a budget or a floor
 
 
 @dataclass(frozen=True)
 class Design:
     """How many trials come before the models, and where the sequence that gives them stands.
 
-    A study with points of its own needs none. A cautious one, with a budget or a floor, begins with the
-    centre of its space alone: the models then grow the safe region from there.
+    A study with start points needs none. A cautious one, with a budget or a floor, begins with the
+    centre of its space alone: the safe region then grows from there.
     """
 
     size: int
@@ -31,7 +31,7 @@ class Design:
 
     @staticmethod
     def for_study(space: Space, risk: Risk, starts: int | None, rng: np.random.Generator) -> "Design":
-        """The design of a study with so many start points (None: no word about it)."""
+        """The design of a study with this many start points (None: not given)."""
         bold = is_bold(risk)
         size = starts if starts else (_SIZE if bold else 1)
         shift = rng.random(space.dimension) if bold else np.full(space.dimension, 0.5)

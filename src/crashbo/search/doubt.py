@@ -1,13 +1,13 @@
-"""What may still be gained if the model of the cost is wrong, for a study that sees nothing left to gain.
+"""Expected improvement if the model of the cost is wrong, for a study with nothing left to gain.
 
 May import models and below.
 
-Such a study has looked mostly where it was, and its model may be sure of too much. It doubts ever more of it, until
-some point that is safe enough promises more than the noise:
+Such a study has mostly searched around its best trial, and its model may be overconfident. It doubts ever more of it,
+until some point that is safe enough promises more than the noise:
 - that the lengthscales are as long as learnt: there may be more to find between the trials;
-- that the best place is the only one. To a model that has seen one deep well in a plain, a second one is all but
-  impossible. So the well is filled up to the level of the best trial away from it, and what counts is to improve
-  upon that. As the search gets down there, the level sinks with it.
+- that the best basin is the only one. To a model that has seen one deep well in a plain, a second one is all but
+  impossible. So the well is filled up to the level of the best trial away from it, and what counts is improvement
+  over that. As the search finds better trials there, the level sinks with them.
 """
 
 from collections.abc import Iterator
@@ -25,9 +25,9 @@ from crashbo.search.surrogates import Surrogates
 
 Array = NDArray[np.float64]
 
-# judgement: checked as a whole, not one by one; over 24 seeds fewer runs ended far off on hartmann6d and wells5d
+# judgement: checked together, not one by one: over 24 seeds fewer runs ended far off on hartmann6d and wells5d
 _SHARES = (0.5, 0.35)  # of the lengthscales
-_WELLS = 4  # to be filled at most
+_WELLS = 4  # filled at most
 _AWAY = 0.1  # correlation with the best trial of a well below which another is away from it
 _RARITY = 2.0  # standard deviations below the mean at which the level of a filled well lies
 _LEAST_SPREAD = 3.0  # times the noise
@@ -48,7 +48,7 @@ def _shortened(models: Surrogates) -> Iterator[Posterior]:
     """The cost's posterior under ever shorter lengthscales."""
     cost = _cost(models)
     h = cost.hypers[0]
-    # Every doubt takes a Cholesky factor: after many trials it doubts as much at once.
+    # Every doubt takes a Cholesky factor: after many trials the largest comes first.
     for share in _SHARES if models.successes <= MANY_TRIALS else _SHARES[-1:]:
         yield latent.condition(cost.data, (replace(h, lengthscales=share * h.lengthscales),))
 

@@ -1,8 +1,8 @@
-"""Maximising an acquisition over the unit cube: a screen, then several climbs in one batch.
+"""Maximising an acquisition over the unit cube: points to screen, and local ascents in one batch.
 
 May import models and below.
 
-All climbs are evaluated through the same vectorised posterior, so six cost little more than one.
+All ascents are evaluated through the same vectorised posterior, so six cost little more than one.
 """
 
 from collections.abc import Callable
@@ -15,15 +15,15 @@ from crashbo.numerics import bfgs
 Array = NDArray[np.float64]
 WithGradient = Callable[[Array], tuple[Array, Array]]
 
-# judgement: what a climb may cost while trials are few
+# judgement: what an ascent may cost while trials are few
 EVALUATIONS, ENOUGH = 35, 1e-3  # at most; gain of a step, in log acquisition, below which it ends
 _FEW = 3  # dimensions that a Kronecker sequence fills well
 _ITERATIONS = 64  # of a fixed point that converges in a dozen
-_REACH = 0.1  # of one step of a climb, in any coordinate
+_REACH = 0.1  # of one step of an ascent, in any coordinate
 _DECADES = 2.5  # over which the sizes of perturbations spread
 _MOVED = 0.3  # share of the coordinates that half of the perturbations move
-# A climb ends that would stay below the best if it gained so many times what it foresees: along a floor a climb
-# foresees little and gains much.
+# An ascent ends that would stay below the best if it gained this many times the predicted gain: along a floor an
+# ascent predicts little and gains much.
 # fitted: benchmarks/quality.py --problems eggcrate2d-corner --seeds 40: with 5, 11 ended above 0.05; with 30 three, as
 # without
 _HOPELESS = 30.0
@@ -44,7 +44,7 @@ def spread_points(n: int, dimension: int, *, rng: np.random.Generator) -> Array:
 
 
 def kronecker(dimension: int) -> Array:
-    """The step of a sequence that fills the cube evenly: powers of the root of phi^(D+1) = phi + 1."""
+    """The step of a low-discrepancy sequence: powers of the root of phi^(D+1) = phi + 1."""
     phi = 2.0
     for _ in range(_ITERATIONS):
         phi = (1.0 + phi) ** (1.0 / (dimension + 1))
@@ -53,7 +53,7 @@ def kronecker(dimension: int) -> Array:
 
 
 def perturbations(centres: Array, n: int, scales: Array, *, rng: np.random.Generator) -> Array:
-    """n points around each centre at a random share of `scales`, some moving a few coordinates only."""
+    """n points around each centre at random fractions of `scales`; half of them move a few coordinates only."""
     m, D = centres.shape
     steps = rng.standard_normal((m, n, D)) * scales * 10.0 ** rng.uniform(-_DECADES, 0.0, (m, n, 1))
     moving = rng.random((m, n, D)) < rng.choice([1.0, _MOVED], size=(m, n, 1))
@@ -61,7 +61,7 @@ def perturbations(centres: Array, n: int, scales: Array, *, rng: np.random.Gener
     return points
 
 
-def climb(
+def ascend(
     objective: WithGradient,
     starts: Array,
     free: NDArray[np.bool_],
@@ -72,9 +72,9 @@ def climb(
     evaluations: int = EVALUATIONS,
     enough: float = ENOUGH,
 ) -> Array:
-    """Where a quasi-Newton climb leads from each start, moving only the `free` coordinates between low and high.
+    """Where quasi-Newton ascent leads from each start, moving only the `free` coordinates between low and high.
 
-    `widths` say how far the coordinates reach, relative to each other: the first steps are longer along wide ones.
+    `widths` are the relative length scales of the coordinates: the first steps are longer along wide ones.
     """
     if len(starts) == 0 or not free.any():
         return starts

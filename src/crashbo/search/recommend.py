@@ -36,7 +36,7 @@ class _Cheapness:
 
 
 def best_point(models: Surrogates, space: Space, delta: float, rng: np.random.Generator) -> tuple[Array, float, float]:
-    """The point, its expected cost and its P(safe); the safest trial where nothing is safe enough."""
+    """The point, its expected cost and its P(safe); about the safest point where nothing is safe enough."""
     assert models.cost is not None
     gamma = models.log_gamma
     score = Score(log_floor=float(np.log1p(-delta)) if delta < 1.0 else -np.inf, weight=0.0, steepness=STEEP)

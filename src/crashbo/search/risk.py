@@ -1,19 +1,18 @@
-"""The appetite for risk: how far P(safe) may fall for the sake of gain.
+"""Risk: how low P(safe) may be for the sake of gain.
 
 May import models and below.
 
-A risk turns the situation of a study into a floor under P(safe); within it the acquisition is EI x Gamma. Floors are of
-P(safe) as corrected by how the study's proposals fared (see `calibration`).
-`Adaptive` is our default:
+A risk turns the situation of a study into a floor of P(safe), above which the acquisition is EI x Gamma. Floors are of
+the calibrated P(safe) (see `calibration`), except those of leaps. `Adaptive` is our default:
 - usually the floor is high: caution lowers both crashes and regret, since the gain beyond the boundary is
   mostly imagined;
 - once points that are all but safe promise less than a third of the noise, crashes buy nothing near the best point,
   and the floor rises further;
 - but a study may sit in one of several safe regions. So where a point below the floor promises a multiple of
   what any point above it does, a leap is allowed. Every leap that crashes lengthens the wait for the next;
-- where crashes are not blamed on one of several causes, all are suspects and P(safe) is low everywhere beyond what was
-  tried. Then the least daring leap that is worth it tells the most, and the less daring it is the shorter is the wait;
-- and where nothing at all is left to gain, the strategy doubts its model of the cost and looks elsewhere,
+- where crashes are not blamed on one of several causes, all are suspects and P(safe) is low everywhere away from the
+  trials. Then the safest leap that is worth it tells the most, and the safer it is, the shorter the wait;
+- and where nothing at all is left to gain, the strategy doubts its model of the cost and searches elsewhere,
   above the floor.
 """
 
@@ -29,25 +28,25 @@ from crashbo.search.calibration import Calibration
 
 Array = NDArray[np.float64]
 
-# judgement: some were compared on the paper's benchmarks, as benchmarks/tuning_problems.py says; of no fit is a record
+# judgement: some were compared on the paper's benchmarks, as benchmarks/tuning_problems.py says; no fit is on record
 TOLERANCE = 0.01  # by which a point may fall short of the floor's P(safe) and still be admissible
 STEEP = 100.0  # slope below the floor where log Gamma itself has no weight
-ALL_BUT_SAFE = 0.9  # P(safe) of the points that tell whether anything is left to gain safely; older than `usual`
+ALL_BUT_SAFE = 0.9  # P(safe) of the points that show whether anything is left to gain; only by chance equal to _USUAL
 _USUAL = 0.9  # floor
 _LOG_WORTHWHILE = float(np.log(0.3))  # a gain of this share of the noise is worth a leap, or a trial at all
-_PAID = 2.0  # noises by which a leap must improve upon the best cost to have been worth it
+_PAID = 2.0  # times the noise: improvement over the best cost with which a leap has paid
 _MOST_BACKOFFS = 10  # leaps in vain that lengthen the wait
 _NEARLY = 0.9  # of the odds of the safest point: about as safe
-_USUAL_ROW = 3  # crashes in a row that are nothing unusual where no point is safe
-_HALF = 0.5  # a crash more than are gone: otherwise the only one of a budget could be spent at once
-# derived: reported P(safe) below which a trial was a leap: the floor less what a proposal may fall short of it, twice,
-# since the correction may stretch that
+_USUAL_ROW = 3  # crashes in a row that are not unusual where no point is safe
+_HALF = 0.5  # crash that is added to those spent: otherwise the only one of a budget could be spent at once
+# derived: reported P(safe) below which a trial was a leap: the floor less twice the tolerance, since calibration may
+# stretch a shortfall
 _LEAPT = _USUAL - 2.0 * TOLERANCE
 
 
 @dataclass(frozen=True)
 class Score:
-    """Utility + log Gamma under a floor on P(safe), as a function that can be climbed."""
+    """Utility + log Gamma with a penalty below the floor of P(safe), which has a gradient everywhere."""
 
     log_floor: float = -np.inf
     weight: float = 1.0  # of log Gamma
@@ -68,21 +67,21 @@ class Score:
 
 @dataclass(frozen=True)
 class Situation:
-    """What a risk may look at: what points promise, and how the study went."""
+    """What a risk may use: what the candidates promise, and the trials so far."""
 
-    log_value: Array  # log of EI x P(safe), at points all over the space
+    log_value: Array  # log of EI x P(safe), at candidates all over the space
     log_gamma: Array  # log P(safe) there
     log_noise: float  # of the cost
-    calibration: Calibration  # what the model's P(safe) is worth by now
+    calibration: Calibration  # of the model's P(safe) by the trials so far
     reported: Array  # P(safe) of the told trials as reported when the search proposed them, NaN for others
     crashed: NDArray[np.bool_]
     cost: Array  # NaN where none is known
     pending: int
     trials_left: int | None
-    is_ambiguous: bool = False  # whether some crash may have been due to either of several causes
+    is_ambiguous: bool = False  # whether some crash may have had any of several causes
 
     def log_gain(self, floor: float) -> float:
-        """The most that points with at least this P(safe) promise."""
+        """The largest log value of candidates with at least this P(safe)."""
         return float(np.max(self.log_value, where=self.log_gamma >= np.log(floor), initial=-np.inf))
 
     @property
@@ -91,13 +90,13 @@ class Situation:
         return len(self.crashed) - 1 - int(np.max(np.flatnonzero(~self.crashed), initial=-1))
 
     def is_exhausted(self, floor: float) -> bool:
-        """Whether points with at least this P(safe), or all but safe ones, promise nothing worth a trial."""
+        """Whether candidates with at least this P(safe), or all but safe ones, promise nothing worth a trial."""
         return self.log_gain(min(floor, ALL_BUT_SAFE)) < self.log_noise + _LOG_WORTHWHILE
 
 
 @runtime_checkable
 class Risk(Protocol):
-    """An appetite for risk: a frozen record of its parameters. One of your own needs nothing but `floor`."""
+    """How much risk a study takes: a frozen record of its parameters. One of your own needs nothing but `floor`."""
 
     def floor(self, situation: Situation) -> float:
         """The least P(safe) that the next trial may have."""
@@ -111,11 +110,11 @@ class Adaptive:
     usual: float = _USUAL
     raised: float = 0.97
     leap: float = 0.1
-    small_leaps: tuple[float, ...] = (0.75, 0.5, 0.25)  # while it is not clear what crashes are due to
+    small_leaps: tuple[float, ...] = (0.75, 0.5, 0.25)  # while the cause of some crash is ambiguous
     worth: float = 2.0  # times the gain above the floor that a leap must promise
     patience: float = 2.0  # trials between leaps
     backoff: float = 1.3  # fitted: benchmarks/quality.py --problems tuning; every leap that crashes lengthens the wait
-    odds: float = 0.5  # of the safest point that will do where nothing reaches the floor
+    odds: float = 0.5  # times those of the safest point suffice where nothing reaches the floor
 
     def floor(self, situation: Situation) -> float:
         """See the module's docstring."""
@@ -135,13 +134,13 @@ class Adaptive:
         safest = float(np.exp(situation.log_gamma.max()))
         if safest >= floor:
             return floor
-        # The safest point is one that is known already, and nothing is learnt there: so a share of its odds will do.
+        # The safest point is one that is known already, and nothing is learnt there: so a share of its odds suffices.
         # But when trial after trial crashes, ever less should be risked.
         odds = 1.0 - (1.0 - self.odds) / (1.0 + max(situation.crashed_in_a_row - _USUAL_ROW, 0))
         return odds * safest / (1.0 - safest + odds * safest)
 
     def _rested(self, situation: Situation, leap: float) -> bool:
-        """Whether the last leap is long enough ago, given how daring this is and how many crashed since one paid."""
+        """Whether the last leap is long enough ago, given how safe this is and how many crashed since one paid."""
         noise = float(np.exp(situation.log_noise))
         best, in_vain, last = np.inf, 0, -np.inf
         told = zip(situation.reported, situation.crashed, situation.cost, strict=True)
@@ -165,7 +164,7 @@ class Paper:
 
 @dataclass(frozen=True)
 class MinSafe:
-    """Nothing with P(safe) below `p` is proposed; where nothing reaches it, the safest point, flagged."""
+    """Nothing with P(safe) below `p` is proposed; where nothing reaches it, the safest point, as not admissible."""
 
     p: float
 
@@ -175,7 +174,7 @@ class MinSafe:
         object.__setattr__(self, "p", float(self.p))
 
     def floor(self, situation: Situation) -> float:
-        """What the model must predict, for P(safe) to be as given."""
+        """What the model must predict for the calibrated P(safe) to be `p`."""
         return situation.calibration.needed(self.p) if self.p > 0.0 else 0.0
 
 
@@ -185,11 +184,11 @@ class Budget:
 
     Crashes buy the most in leaps, which find what no careful step does, late in a study too. So some are
     saved for them:
-    - leaps, as the default takes them, are allowed while what is gone, and half a crash more, is no larger a share of
+    - leaps, as the default takes them, are allowed while the crashes spent, plus half a crash, are no larger a share of
       the budget than the share of trials to the power of `pace`: somewhat more freely in the beginning;
-    - any other trial keeps to a floor at which what is left would last if all trials to come were just as safe: at
-      least the default's, and at most `safest`, since a study that is surer than that finds nothing any more. Where no
-      point reaches it, one about as safe as the safest is tried, if more is gone than was due;
+    - any other trial keeps to a floor at which the rest of the budget would last if all trials to come were just as
+      safe: at least the default's, and at most `safest`, since a study with a higher floor finds nothing any more.
+      Where no point reaches it and more is spent than was due, one about as safe as the safest is tried;
     - when nothing is left, proven settings are repeated.
     Without a number of trials it does as the default until the last crash, which is for steps at `safest`.
     """
@@ -209,7 +208,7 @@ class Budget:
             object.__setattr__(self, name, int(value))
 
     def floor(self, situation: Situation) -> float:
-        """That of a leap or of a step as the docstring has it; 1 when only proven settings are left."""
+        """That of a leap or of a step, by the class's rules; 1 when only proven settings are left."""
         left = self.left(situation.crashed, situation.pending)
         if left <= 0:
             return 1.0
@@ -224,13 +223,13 @@ class Budget:
         return self.crashes - int(crashed.sum()) - pending
 
     def _lasting(self, trials_left: int | None, left: int) -> float:
-        """The P(safe) at which so many crashes last for the trials to come."""
+        """The P(safe) at which the crashes left last for the trials to come."""
         if trials_left is None:
             return Adaptive.usual if left > 1 else self.safest
         return min(max(1.0 - left / max(trials_left, 1), Adaptive.usual), self.safest)
 
     def _in_pace(self, situation: Situation, left: int) -> bool:
-        """Whether no more is gone of the budget, and half a crash, than was due by now."""
+        """Whether the crashes spent, plus half a crash, are no more than were due by now."""
         if situation.trials_left is None:
             return left > 1
         told = len(situation.crashed)
@@ -260,7 +259,7 @@ def risk_of(risk: Any) -> Risk:
 
 
 def is_bold(risk: Risk) -> bool:
-    """Whether points may be tried of which nothing is known: not by those who gave a budget or a floor."""
+    """Whether trials may lie anywhere before there is a model: not with a budget or a floor."""
     return not isinstance(risk, MinSafe | Budget)
 
 

@@ -2,7 +2,7 @@
 
 May import models and below.
 
-A Float or Int takes one coordinate; a Choice takes one coordinate an option (one-hot), scaled so that two
+A Float or Int takes one coordinate; a Choice takes one coordinate per option (one-hot), scaled so that two
 different options lie at distance one. One-hot keeps one kernel for everything, lets every option have a
 lengthscale of its own (an option that behaves like the others drops out), and needs no order.
 """
@@ -212,7 +212,7 @@ class Space:
         if not isinstance(params, Mapping) or set(params) != set(self.parameters):
             raise ValueError(
                 f"params must name each of {', '.join(map(repr, self.parameters))}; got {params!r}. "
-                "Give one value a parameter."
+                "Give one value per parameter."
             )
         for name, p in self.parameters.items():
             if not p.accepts(params[name]):

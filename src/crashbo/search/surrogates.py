@@ -30,22 +30,22 @@ PosteriorOver = Literal[
     "map", "marginal"
 ]  # of hyperparameters: the most probable ones, or an average over plausible ones
 
-# judgement: what time allows, by benchmarks/ask.py; a fit at every fifth trial alone cost regret in ten dimensions
-_REFIT_EACH = 30  # trials up to which hyperparameters are learnt anew at every trial
-_REFIT_GROWTH = 1.05  # past that, whenever the trials have grown by this factor
+# judgement: what time allows, by benchmarks/ask.py; fits only at every fifth trial cost regret in ten dimensions
+_REFIT_EACH = 30  # trials up to which hyperparameters are refitted at every trial
+_REFIT_GROWTH = 1.05  # past that, when the number of trials has grown by this factor
 _REFIT_SURPRISED = 1.03  # or by this one, when a trial since then was a surprise
-_SURPRISE = 3.0  # standard deviations from what was expected at which they are learnt anew
+_SURPRISE = 3.0  # standard deviations of a measurement from its prediction that make it one
 _LOG_UNEXPECTED = float(np.log(0.2))  # of the probability of an outcome, likewise
-_UNSURE = 200  # trials past which the hyperparameters are taken for known
+_UNSURE = 200  # trials past which the uncertainty of the hyperparameters is neglected
 _HELD_TOLERANCE = 1e-3  # of EP at hyperparameters that are held
 # judgement: share of the cost's spread that a gain must have to mean anything, at least and most. With risk's third of
-# it, a gain of a hundredth is always worth a trial: on michalewicz10d ruggedness was taken for a noise of 0.2
+# it, a gain of a hundredth is always worth a trial: on michalewicz10d ruggedness was fitted as a noise of 0.2
 _FINEST, _COARSEST = 1e-3, 0.03
 
 
 @dataclass(frozen=True)
 class Observations:
-    """What is known of n trials, and where m more are under way; constraints crash above their threshold."""
+    """The data of n trials, and where m more are pending; constraints crash above their threshold."""
 
     numbers: tuple[int, ...]  # of the trials, ascending
     X: Array  # (n, D)
@@ -66,7 +66,7 @@ class Observations:
         return ~np.isnan(self.cost)
 
     def digest(self, numbers: tuple[int, ...]) -> str:
-        """What the trials of these numbers were told to be, in short: a correction of any of them changes it."""
+        """A digest of the data of the trials of these numbers: a correction of any of them changes it."""
         known = set(numbers)
         rows = np.array([number in known for number in self.numbers], dtype=bool)
         told = hashlib.blake2b(digest_size=16)
@@ -76,21 +76,21 @@ class Observations:
         return told.hexdigest()
 
     def labels_only(self) -> "Observations":
-        """The same trials with nothing measured: one cause of crashes, which labels alone inform."""
+        """The same trials without measurements: one unmeasured constraint, informed by labels alone."""
         nothing = np.full((len(self.numbers), 1), np.nan)
         return replace(self, Y=nothing, blame=None, censored=None, noise_std=(None,), thresholds=(None,))
 
 
 @dataclass(frozen=True)
 class Memory:
-    """What the next fit begins from. It is part of a study's saved state."""
+    """The warm start of the next fit. It is part of a study's saved state."""
 
     numbers: tuple[int, ...]
     cost: Warm | None
     crash: Warm | None
-    fitted_at: int = 0  # trials when hyperparameters were last learnt
-    ensemble: EnsembleHyperparameters | None = None  # of the crash model, as learnt then
-    told: str = ""  # a digest of what these trials were told to be
+    fitted_at: int = 0  # number of trials when hyperparameters were last fitted
+    ensemble: EnsembleHyperparameters | None = None  # of the crash model, from that fit
+    told: str = ""  # digest of the data of these trials
 
 
 @dataclass(frozen=True)
@@ -99,19 +99,19 @@ class Surrogates:
 
     cost: Posterior | None  # None before the first success
     ensemble: Ensemble  # of crash posteriors: the first at the most probable hyperparameters and the median thresholds
-    parametrisations: tuple[Parametrisation, ...]  # what is learnt of the crash model
-    fitted: Fit | None  # the crash model as learnt now; None where hyperparameters are held
+    parametrisations: tuple[Parametrisation, ...]  # of the crash model
+    fitted: Fit | None  # of the crash model; None where hyperparameters are held
     memory: Memory
     successes: int  # rows of the cost's data that were measured: pending ones come after them
 
     @property
     def crash(self) -> Posterior:
-        """The crash posterior in the middle."""
+        """The crash posterior of the ensemble's first member."""
         return self.ensemble.members[0]
 
     @cached_property
     def crash_model(self) -> CrashModel:
-        """The crash model at the most probable hyperparameters; where they are held, made when it is asked for."""
+        """The crash model at the most probable hyperparameters; where they are held, computed on demand."""
         if self.fitted is not None:
             return CrashModel(self.fitted.posterior, self.fitted)
         warm = self.memory.crash
@@ -121,7 +121,7 @@ class Surrogates:
 
     @property
     def converged(self) -> bool:
-        """Whether EP reached its fixed point and, where hyperparameters were learnt, the search its end."""
+        """Whether EP reached its fixed point and, where hyperparameters were fitted, BFGS its end."""
         return self.crash.ep.converged if self.fitted is None else self.fitted.converged
 
     def threshold(self, j: int) -> float:
@@ -130,19 +130,19 @@ class Surrogates:
 
     @property
     def log_gamma(self) -> LogGamma:
-        """log P(safe), with the uncertainty of thresholds and hyperparameters in it, wary where nobody has been."""
+        """log P(safe) over the uncertainty of thresholds and hyperparameters, wary far from all trials."""
         return LogGamma(self.ensemble, wary=True)
 
     @property
     def unwary_log_gamma(self) -> LogGamma:
-        """The same as the model alone has it."""
+        """The same by the model alone."""
         return LogGamma(self.ensemble)
 
     @cached_property
     def eta(self) -> float:
-        """The cost to improve upon: the best posterior mean at a success, or expected of a trial under way.
+        """The incumbent's cost: the best posterior mean at a success or a pending trial.
 
-        Without the latter, a place that promises much would still promise it to the next one who asks.
+        Without the latter, a promising place would promise the same to the next who asks.
         """
         assert self.cost is not None
         return float(self.cost.mean_at_trials(0).min())
@@ -165,7 +165,7 @@ class Surrogates:
         return float(np.clip(self.cost_noise_std, _FINEST * spread, _COARSEST * spread))
 
     def at_pending(self, pending: Array) -> "Surrogates":
-        """The same fit where other trials are under way: nothing is learnt from those."""
+        """The same fit with other pending trials: nothing is learnt from those."""
         if self.cost is None:
             return self
         measured, n = self.cost.data, self.successes
@@ -180,7 +180,7 @@ def fit_surrogates(
     crash_prior: Hyperprior | None = None,
     posterior: PosteriorOver = "marginal",
 ) -> Surrogates:
-    """Fit both models, warm where memory allows; past a few trials not anew for every single one."""
+    """Fit both models, from a warm start where memory allows; past the first trials not at every trial."""
     cost_prior = cost_prior or hyperpriors.of_cost(seen.X.shape[1])
     crash_prior = crash_prior or hyperpriors.of_crash(seen.X.shape[1])
     data = hybrid_data(seen.X, seen.Y, seen.crashed, seen.blame, seen.censored, whole=True)
@@ -207,7 +207,7 @@ def fit_surrogates(
 
 class _Found(NamedTuple):
     fitted: Fit | None  # of the crash model
-    warm: Warm  # what the next fit of it begins from
+    warm: Warm  # start of its next fit
     ensemble: Ensemble
     cost: Posterior | None
     fitted_at: int
@@ -220,10 +220,10 @@ def _held(
     start: Warm,
     costs: Costs,
 ) -> _Found | None:
-    """Both models at the hyperparameters in memory, or None where those are to be learnt anew.
+    """Both models at the hyperparameters in memory, or None where those are to be refitted.
 
-    They are while trials are few, when they have grown by some share, and, when one of those that came since did not
-    turn out as expected, by a smaller share: right after many trials that no search chose, most of its own surprise.
+    They are while trials are few, when their number has grown by a factor, and, when one of the new ones was a
+    surprise, by a smaller factor: right after many trials that no search chose, most of its own are surprises.
     A trial that was corrected is learnt from at once.
     """
     n, ensemble = len(seen.numbers), memory.ensemble
@@ -246,7 +246,7 @@ def _held(
 
 
 def _surprised(posterior: Posterior, rows: NDArray[np.intp]) -> bool:
-    """Whether some of these trials were not what the others made one expect: a measurement, or a crash."""
+    """Whether some of these trials were surprises given the others: by a measurement, or by a crash."""
     gaps = [posterior.surprises(j)[rows] for j in range(len(posterior.hypers))]
     unlikely = posterior.ep.tilted.log_mass[rows] < _LOG_UNEXPECTED
     return bool(unlikely.any() or np.any(np.abs(gaps) > _SURPRISE))
@@ -266,7 +266,7 @@ def _centred(posterior: Posterior, parametrisations: tuple[Parametrisation, ...]
 
 
 def with_pending(cost: Posterior, pending: Array) -> Posterior:
-    """The cost's posterior that believes its own mean at pending trials, so that none is proposed twice."""
+    """The cost's posterior with its own mean as data at pending trials, so that none is proposed twice."""
     if not len(pending):
         return cost
     mean, _ = cost.predict(0, pending)
@@ -275,7 +275,7 @@ def with_pending(cost: Posterior, pending: Array) -> Posterior:
 
 
 def _aligned(memory: Memory, numbers: tuple[int, ...], rows: int) -> Warm | None:
-    """The crash model's memory with one site a trial of now: trials may have come in between, or gone.
+    """The crash model's memory with one site per present trial: trials may have been added in between, or removed.
 
     Rows past the trials begin without a site.
     """

@@ -1,9 +1,8 @@
-"""Strategies: one file each, from what is known to the next point. May import search and below.
+"""Strategies: one file each, from the trials so far to the next point. May import search and below.
 
 A strategy is chosen by name; one with parameters of its own also as a record, such as `HighCost(10.0)`; and a user's
 own is any function of a `Task` and a random generator that returns a `Proposal`. Of ours only "eicc" heeds a study's
-appetite for risk. "eic" and "safeopt" have to be told more than a crash says: known thresholds, and measurements of
-crashes, too.
+risk. "eic" and "safeopt" need more than a crash says: known thresholds, and measurements in crashes, too.
 """
 
 from collections.abc import Mapping
@@ -51,7 +50,7 @@ _STRATEGIES: dict[str, Strategy] = {
 
 
 def names() -> list[str]:
-    """The strategies there are."""
+    """Names of all strategies."""
     return list(_STRATEGIES)
 
 

@@ -1,4 +1,4 @@
-"""What a strategy gets and gives.
+"""The interface of a strategy: a task in, a proposal out.
 
 May import search and below.
 """
@@ -20,32 +20,32 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Task:
-    """Everything a strategy may look at when it is asked for the next point."""
+    """Everything a strategy may use to propose the next point."""
 
     space: Space
     seen: Observations
     risk: Risk
     memory: Memory | None
     predicted: Array  # P(safe) of the told trials by the model when the search proposed them, NaN for others
-    reported: Array  # the same, as it was corrected then
+    reported: Array  # the same, as calibrated then
     trials_left: int | None  # where the study's length is announced
-    fitted: Surrogates | None = None  # both models of these very observations, if somebody looked before
-    sign: float = 1.0  # -1 where the user maximises: costs in `seen` are turned over
+    fitted: Surrogates | None = None  # both models of these very observations, if they were fitted before
+    sign: float = 1.0  # -1 where the user maximises: costs in `seen` are negated
     posterior: PosteriorOver = "marginal"
 
     @property
     def taken(self) -> Array:
-        """Points that were tried, or are under way."""
+        """Points that were tried, or are pending."""
         return np.vstack([self.seen.X, self.seen.pending])
 
     @cached_property
     def calibration(self) -> Calibration:
-        """What the model's P(safe) is worth by now."""
+        """Calibration of the model's P(safe) by the trials so far."""
         return Calibration.of(self.predicted, self.seen.crashed)
 
     @cached_property
     def surrogates(self) -> Surrogates:
-        """Both models, fitted when they are first looked at."""
+        """Both models, fitted on first use."""
         return self.fitted or fit_surrogates(self.seen, self.memory, posterior=self.posterior)
 
 

@@ -20,7 +20,7 @@ from crashbo.strategies.base import Proposal, Task
 
 @dataclass(frozen=True)
 class Eic:
-    """EI x P(safe) with everything known but the functions themselves."""
+    """EI x P(safe) with known thresholds and measured crashes."""
 
     def check(self, space: Space, thresholds: tuple[GivenThreshold, ...]) -> None:
         """Refuse unknown thresholds."""

@@ -1,10 +1,10 @@
-"""EI times a GP classifier: labels inform P(safe), measurements are thrown away.
+"""EI times a GP classifier: labels inform P(safe), measurements are ignored.
 
 May import search and below.
 
 D. V. Lindberg, H. K. H. Lee, Optimization under constraints by applying an asymmetric entropy measure, J. Computational
 and Graphical Statistics 24(2), 2015; J. Snoek, Bayesian optimization and semiparametric models with applications to
-assistive technology, PhD thesis, 2013. With nothing measured GPCR is a probit classifier, and EIC^2 by the paper's
+assistive technology, PhD thesis, 2013. Without measurements GPCR is a probit classifier, and EIC^2 by the paper's
 rule is their method.
 """
 

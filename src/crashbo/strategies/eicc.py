@@ -1,4 +1,4 @@
-"""EIC^2: expected improvement with crash constraints (paper, section III), under an appetite for risk.
+"""EIC^2: expected improvement with crash constraints (paper, section III), under a risk.
 
 May import search and below.
 """
@@ -21,7 +21,7 @@ Array = NDArray[np.float64]
 # judgement: on the safe side
 _PROVEN = 0.995  # P(safe) of a success that may be repeated when no crash is left: one near its threshold may yet crash
 _LIKELY = 0.5  # P(safe) of a success that is tried again where nothing new is left
-_LEAST = 1e-9  # floor of a user that is all but none
+_LEAST = 1e-9  # P(safe) in place of a floor of zero or less
 
 
 def propose(task: Task, rng: np.random.Generator) -> Proposal:
@@ -56,7 +56,7 @@ def propose(task: Task, rng: np.random.Generator) -> Proposal:
 
 
 def _in_a_finite_space(task: Task, gamma: LogGamma, found: Found, least: float) -> Found:
-    """What was found, or a success once more: where nothing new is left, or nothing that a user's floor allows."""
+    """What was found, or a success again: where nothing new is left, or nothing that a user's floor allows."""
     nothing_new = candidates.is_taken(found.x[None], task.taken)[0]
     if not nothing_new and (is_bold(task.risk) or np.exp(found.log_gamma) >= least):
         return found
@@ -65,7 +65,7 @@ def _in_a_finite_space(task: Task, gamma: LogGamma, found: Found, least: float) 
 
 
 def _look_for_a_success(task: Task, gamma: LogGamma, taken: Array, rng: np.random.Generator) -> Proposal:
-    """The safest point (paper, after eq. 2), where pending trials count as crashes, so that a batch spreads."""
+    """The safest point (paper, after eq. 2); pending trials count as crashes, so that a batch spreads."""
     wary = gamma.with_crashes(task.seen.pending)
     screened = candidates.screen(task.space, task.surrogates, wary, rng=rng)
     found = candidates.best(task.space, screened, Flat(), wary, Score(), taken)
@@ -91,7 +91,7 @@ def _situation(task: Task, screened: Screen, worth: Array) -> Situation:
 
 
 def _success(task: Task, gamma: LogGamma, least: float) -> Found | None:
-    """The best success of this P(safe), or the safest, to be measured again; None if a changed space has none."""
+    """The best success with this P(safe), else the safest, to be measured again; None if a changed space has none."""
     models = task.surrogates
     assert models.cost is not None
     X = task.seen.X[task.seen.succeeded]
@@ -99,13 +99,13 @@ def _success(task: Task, gamma: LogGamma, least: float) -> Found | None:
     if not len(X):
         return None
     log_gamma, (mean, _) = gamma(X), models.cost.predict(0, X)
-    trusted = log_gamma >= min(np.log(least), float(log_gamma.max()))
-    i = int(np.argmin(np.where(trusted, mean, np.inf)))
+    safe_enough = log_gamma >= min(np.log(least), float(log_gamma.max()))
+    i = int(np.argmin(np.where(safe_enough, mean, np.inf)))
     return Found(X[i], float(log_gamma[i]))
 
 
 def _least(risk: Risk, floor: float, calibration: Calibration) -> float:
-    """The model's P(safe) at which a point is still admissible: what is promised to a user is promised as reported."""
+    """The model's P(safe) at which a point is still admissible; a user's floor is one of the reported P(safe)."""
     return floor - TOLERANCE if not isinstance(risk, MinSafe) else calibration.needed(max(risk.p - TOLERANCE, _LEAST))
 
 

@@ -1,4 +1,4 @@
-"""What the privileged strategies share: known thresholds, and constraints that are measured in crashes, too.
+"""Shared by the privileged strategies: known thresholds, and constraints that are measured in crashes, too.
 
 May import search and below.
 
@@ -47,7 +47,7 @@ def measured_alone(seen: Observations) -> HybridData:
 
 
 def regressions(seen: Observations) -> Posterior:
-    """One plain GP a constraint, with its known threshold."""
+    """One plain GP per constraint, with its known threshold."""
     data, D = measured_alone(seen), seen.X.shape[1]
     prior = replace(of_crash(D), crash_noise_std=0.0)
     parametrisations = tuple(

@@ -3,8 +3,8 @@
 May import search and below.
 
 Every crash is given a cost, and expected improvement does the rest; constraints are not modelled. The paper's three
-penalties differ in that cost: a high one fixed beforehand, the initial trial's, or the worst seen so far. They are
-here to be compared with: nothing else in crashbo makes up a cost.
+penalties differ in that cost: a high one fixed beforehand, the initial trial's, or the worst so far. They are
+here for comparison: nothing else in crashbo makes up a cost.
 """
 
 from dataclasses import dataclass
@@ -63,7 +63,7 @@ class AdaptiveCost:
 
 
 def propose(task: Task, penalty: float | Array, rng: np.random.Generator) -> Proposal:
-    """The point of highest EI when crashes cost `penalty`: one number, or one a trial (read where it crashed)."""
+    """The point of highest EI when crashes cost `penalty`: one number, or one per trial (used where it crashed)."""
     seen = task.seen
     known = seen.costed | seen.crashed
     X, costs = seen.X[known], np.where(seen.crashed, penalty, seen.cost)[known]

@@ -36,7 +36,7 @@ _BISECTIONS = 20  # judgement: to a millionth of a line
 
 
 class Candidate(NamedTuple):
-    """A point, and how much it is worth."""
+    """A point and its value."""
 
     x: Array
     value: float
@@ -78,7 +78,7 @@ class Pibu:
         return Proposal(chosen.x, float(np.exp(gamma(chosen.x[None, :])[0])))
 
     def _classifier(self, seen: Observations) -> Posterior:
-        """The classifier at its fixed hyperparameters; a trial under way is taken for a crash."""
+        """The classifier at its fixed hyperparameters; a pending trial counts as a crash."""
         n, m = len(seen.X), len(seen.pending)
         sign = np.concatenate([np.where(seen.crashed, -1.0, 1.0), -np.ones(m)])[None, :]
         X = np.vstack([seen.X, seen.pending])

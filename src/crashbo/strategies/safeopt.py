@@ -4,7 +4,7 @@ May import search and below.
 
 Y. Sui, A. Gotovos, J. Burdick, A. Krause, Safe Exploration for Optimization with Gaussian Processes, ICML 2015;
 F. Berkenkamp, A. Krause, A. P. Schoellig, Bayesian Optimization with Safety Constraints, Machine Learning 112, 2023.
-From a safe seed, with known thresholds: of all points of a grid whose upper bound keeps every threshold, the most
+From a safe seed, with known thresholds: of all grid points whose upper bounds lie below every threshold, the most
 uncertain one is tried among those that may be the best (minimisers) or may make more of the grid safe (expanders).
 The bounds are only as good as the kernel, which is therefore given and never learnt.
 
@@ -41,7 +41,7 @@ _MOST_POINTS = 10_000  # derived: of the grid, 100 x 100, as in the paper
 _FINEST, _COARSEST = 1000, 10  # values of a parameter
 _TIE = 1e-9  # of log P(safe)
 _DOUBT = 0.01  # noise of a measurement whose noise is not known, as a share of the prior's spread
-_EXPANDERS = 20  # points that are looked at as such
+_EXPANDERS = 20  # points that are checked as such
 _FRINGE = 500  # points that come closest to being safe
 
 
@@ -131,7 +131,7 @@ class SafeOpt:
         return bool(np.any(_within(self._bounds(then, X[fringe]).upper, then) & ~safe[fringe]))
 
     def _model(self, data: HybridData, seen: Observations) -> Posterior:
-        """Plain GPs of the constraints; a point that nothing is known of is as likely to crash as not."""
+        """Plain GPs of the constraints; far from all trials a point is as likely to crash as not."""
         hypers = []
         for j, (y, c, noise_std) in enumerate(zip(data.Y, seen.thresholds, seen.noise_std, strict=True)):
             assert isinstance(c, float)
@@ -160,7 +160,7 @@ class SafeOpt:
 
 
 def grid(space: Space) -> Array:
-    """All points with so many values a parameter, (m, D)."""
+    """All points with `_resolution` values per parameter, (m, D)."""
     n = _resolution(space)
     axes = [
         [p.encode(space.fixed[name])] if name in space.fixed else _axis(p, n) for name, p in space.parameters.items()
@@ -179,7 +179,7 @@ def _axis(p: Parameter, n: int) -> list[list[float]]:
 
 
 def _resolution(space: Space) -> int:
-    """Values a parameter in the largest grid that is not too large."""
+    """Values per parameter in the largest grid that is not too large."""
     free = [p for name, p in space.parameters.items() if name not in space.fixed]
     options = math.prod(len(p.options) for p in free if isinstance(p, Choice))
     sizes = [math.inf if isinstance(p, Float) else p.high - p.low + 1 for p in free if not isinstance(p, Choice)]

@@ -1,4 +1,4 @@
-"""Sobol's sequence: points that fill the space evenly, whatever comes of them.
+"""Sobol's sequence: points that fill the space evenly, whatever their outcomes.
 
 May import search and below.
 """
