@@ -187,6 +187,8 @@ def _plain(value: Any) -> Any:
 
 def unlike(old: Any, new: Any, at: str) -> Iterator[str]:
     """Where two plain values differ, in words. Floats count to their last bit; what only the new one has is ignored."""
+    if at.endswith(".noise"):  # said of the cost alone it may be a number or a mapping, which mean the same
+        old, new = ({"cost": said} if isinstance(said, float) else said for said in (old, new))
     if isinstance(old, Mapping) and isinstance(new, Mapping):
         for key in old:
             if key in new:

@@ -168,7 +168,7 @@ OPTIONS: dict[str, Option] = {
     "noise": Option(
         'standard deviation of the cost where known, or a mapping with "cost" and constraints.',
         _noise,
-        lambda noise: dict(noise) if set(noise) - {"cost"} else noise.get("cost"),
+        dict,
     ),
     "direction": Option(
         '"minimize" or "maximize" the cost.',
