@@ -12,13 +12,13 @@ from typing import Any, Literal, Unpack
 from crashbo.optimizer.confirmation import Confirmation
 from crashbo.optimizer.optimizer import Optimizer
 from crashbo.optimizer.progress import Progress, TerminalProgress, progress_of
-from crashbo.optimizer.records import Trial, is_number
+from crashbo.optimizer.records import Trial
 from crashbo.optimizer.running import Experiment, Fault, Inline, Loop, Recorded, Threads, opened, outcome_of
 from crashbo.optimizer.stopping import StopRule
 from crashbo.optimizer.study import Constraints, Options, Study, takes_options
 from crashbo.optimizer.view import Params, Recommendation, Threshold
 from crashbo.search.risk import announced
-from crashbo.search.space import Space
+from crashbo.search.space import Space, is_number
 
 
 @dataclass(frozen=True)

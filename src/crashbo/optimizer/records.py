@@ -3,12 +3,11 @@
 May import strategies and below.
 """
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-import numpy as np
+from crashbo.search.space import is_number
 
 Side = Literal["above", "below"]
 State = Literal["pending", "success", "crash", "void"]
@@ -167,13 +166,3 @@ def constraints_of(
     if len(set(names)) < len(names):
         raise ValueError(f"constraints must have different names; got {names}. Rename one.")
     return out or (Unmeasured("crash"),)
-
-
-def is_number(value: Any) -> bool:
-    """Whether value is one finite real number."""
-    if not isinstance(value, int | float | np.integer | np.floating) or isinstance(value, bool):
-        return False
-    try:
-        return math.isfinite(value)
-    except OverflowError:  # an integer beyond all floats
-        return False

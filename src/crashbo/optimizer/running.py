@@ -16,9 +16,10 @@ from typing import Any, Literal
 from crashbo.optimizer.journal import Journal
 from crashbo.optimizer.optimizer import Optimizer
 from crashbo.optimizer.progress import Progress
-from crashbo.optimizer.records import Crash, Outcome, Trial, Void, is_number
+from crashbo.optimizer.records import Crash, Outcome, Trial, Void
 from crashbo.optimizer.stopping import StopRule
 from crashbo.optimizer.told import said_by
+from crashbo.search.space import is_number
 
 Experiment = Callable[[dict[str, Any]], Any]
 Fault = Literal["crash", "void"]

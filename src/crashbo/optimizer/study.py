@@ -14,9 +14,9 @@ from typing import Any, Literal, TypedDict, TypeVar, Unpack
 
 from crashbo import strategies
 from crashbo.optimizer import saving
-from crashbo.optimizer.records import AnyConstraint, Constraint, Trial, constraints_of, is_number
+from crashbo.optimizer.records import AnyConstraint, Constraint, Trial, constraints_of
 from crashbo.search.risk import Risk, risk_of
-from crashbo.search.space import Space
+from crashbo.search.space import Space, is_number
 from crashbo.search.surrogates import PosteriorOver
 from crashbo.strategies.base import Strategy
 

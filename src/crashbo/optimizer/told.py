@@ -12,7 +12,8 @@ from typing import Any, TypedDict, Unpack
 
 import numpy as np
 
-from crashbo.optimizer.records import AnyConstraint, Censored, Constraint, Crash, Outcome, State, Trial, Void, is_number
+from crashbo.optimizer.records import AnyConstraint, Censored, Constraint, Crash, Outcome, State, Trial, Void
+from crashbo.search.space import is_number
 
 _BY_CHANCE = 4.0  # standard deviations of its noise that may carry a reading past a limit; judgement: one in 30,000
 

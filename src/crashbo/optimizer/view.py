@@ -15,10 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crashbo.optimizer.observed import observations
-from crashbo.optimizer.records import AnyConstraint, Constraint, Trial, is_number
+from crashbo.optimizer.records import AnyConstraint, Constraint, Trial
 from crashbo.optimizer.study import Study
 from crashbo.search import candidates, recommend
 from crashbo.search.acquisition import LogEI
+from crashbo.search.space import is_number
 from crashbo.search.surrogates import Surrogates, fit_surrogates
 
 Array = NDArray[np.float64]

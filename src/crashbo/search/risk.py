@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from crashbo.search import own
 from crashbo.search.calibration import Calibration
+from crashbo.search.space import is_number
 
 Array = NDArray[np.float64]
 
@@ -261,6 +262,14 @@ def risk_of(risk: Any) -> Risk:
 def is_bold(risk: Risk) -> bool:
     """Whether trials may lie anywhere before there is a model: not with a budget or a floor."""
     return not isinstance(risk, MinSafe | Budget)
+
+
+def floor_of(risk: Risk, situation: Situation) -> float:
+    """The floor that a risk wants, if it is one: a user's own may return anything."""
+    floor = risk.floor(situation)
+    if not is_number(floor) or not 0.0 <= floor <= 1.0:
+        raise ValueError(f"risk must return a floor between 0 and 1; {risk!r} returned {floor!r}. Mend its `floor`.")
+    return float(floor)
 
 
 def length_of(risk: Risk) -> int | None:

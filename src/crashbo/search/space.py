@@ -57,7 +57,7 @@ class Float:
     def accepts(self, value: Any) -> bool:
         """Whether the value lies in range."""
         slack = SLACK * (self.high - self.low)
-        return _is_number(value) and self.low - slack <= value <= self.high + slack
+        return is_number(value) and self.low - slack <= value <= self.high + slack
 
     def rule(self) -> str:
         """What is accepted, in words."""
@@ -100,7 +100,7 @@ class Int:
 
     def accepts(self, value: Any) -> bool:
         """Whether the value is whole and lies in range."""
-        return _is_number(value) and float(value).is_integer() and self.low <= value <= self.high
+        return is_number(value) and float(value).is_integer() and self.low <= value <= self.high
 
     def rule(self) -> str:
         """What is accepted, in words."""
@@ -293,7 +293,7 @@ def _plain(value: Any, p: Parameter) -> Any:
 def _parameter(name: Any, value: Any) -> Parameter:
     if isinstance(value, Float | Int | Choice):
         return value
-    if isinstance(value, tuple | list) and len(value) == 2 and all(map(_is_number, value)):
+    if isinstance(value, tuple | list) and len(value) == 2 and all(map(is_number, value)):
         return Float(*value)
     raise ValueError(
         f"space[{name!r}] must be (low, high), Float, Int or Choice; got {value!r}. "
@@ -307,16 +307,18 @@ def _name(name: Any) -> str:
     return name
 
 
-def _is_number(value: Any) -> bool:
-    return (
-        isinstance(value, int | float | np.integer | np.floating)
-        and not isinstance(value, bool)
-        and math.isfinite(value)
-    )
+def is_number(value: Any) -> bool:
+    """Whether value is one finite real number."""
+    if not isinstance(value, int | float | np.integer | np.floating) or isinstance(value, bool):
+        return False
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # an integer beyond all floats
+        return False
 
 
 def _check_ends(p: Any, kind: str) -> None:
-    if not (_is_number(p.low) and _is_number(p.high) and p.low < p.high):
+    if not (is_number(p.low) and is_number(p.high) and p.low < p.high):
         raise ValueError(f"{kind} must have low < high, both finite; got ({p.low!r}, {p.high!r}). Swap or mend them.")
     if p.log and p.low <= 0:
         raise ValueError(f"{kind} must have low > 0 on a log scale; got {p.low!r}. Raise low, or leave log out.")

@@ -59,14 +59,14 @@ class Proposal:
 
 
 def checked_proposal(proposal: Proposal, space: Space) -> Proposal:
-    """What a strategy returned, if it is a point of the space: one of a user's own may return anything."""
+    """What a strategy returned, at the nearest setting that the space has: a user's own may return anything."""
     x = np.asarray(proposal.x, dtype=float) if isinstance(proposal, Proposal) else np.zeros(0)
     if x.shape != (space.dimension,) or not np.isfinite(x).all():
         raise ValueError(
             f"strategy must return a Proposal of {space.dimension} finite coordinates in the unit cube; "
             f"got {proposal!r}. Write Proposal(task.space.encode(params))."
         )
-    return replace(proposal, x=x)
+    return replace(proposal, x=space.snap(x[None])[0])
 
 
 class Strategy(Protocol):

@@ -12,7 +12,7 @@ from crashbo.search import candidates, doubt
 from crashbo.search.acquisition import Flat, LogEI, LogGamma
 from crashbo.search.calibration import Calibration
 from crashbo.search.candidates import Box, Found, Screen
-from crashbo.search.risk import TOLERANCE, Budget, MinSafe, Paper, Risk, Score, Situation, is_bold
+from crashbo.search.risk import TOLERANCE, Budget, MinSafe, Paper, Risk, Score, Situation, floor_of, is_bold
 from crashbo.search.space import SLACK
 from crashbo.strategies.base import Proposal, Task
 
@@ -38,7 +38,7 @@ def propose(task: Task, rng: np.random.Generator) -> Proposal:
     ensemble_gamma = gamma if models.ensemble.is_several else None
     screened, worth = candidates.narrowed(rough, improvement(rough.X), ensemble_gamma, trials)
     situation = _situation(task, screened, worth)
-    floor = task.risk.floor(situation)
+    floor = floor_of(task.risk, situation)
     if floor >= 1.0 and (proven := _success(task, gamma, _PROVEN)) is not None:
         return Proposal(proven.x, float(np.exp(proven.log_gamma)))
     if not isinstance(task.risk, Paper) and situation.is_exhausted(floor):

@@ -19,9 +19,10 @@ from crashbo.integrations.optuna.keys import LEASE
 from crashbo.integrations.optuna.ledger import Closed, Entry, Ledger
 from crashbo.integrations.optuna.proposer import Batch, Proposer
 from crashbo.integrations.optuna.settings import Settings
-from crashbo.optimizer.records import Trial, is_number
+from crashbo.optimizer.records import Trial
 from crashbo.optimizer.study import best_of
 from crashbo.optimizer.told import Told, judge
+from crashbo.search.space import is_number
 
 _LONGEST_LEASE = 1e9  # seconds
 _ROUNDS = 5  # of proposing again, when others have taken the same places meanwhile

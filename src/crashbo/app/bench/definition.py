@@ -11,9 +11,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from crashbo.optimizer.records import AnyConstraint, Constraint, Unmeasured, is_number
+from crashbo.optimizer.records import AnyConstraint, Constraint, Unmeasured
 from crashbo.optimizer.study import OPTIONS, Study, checked
-from crashbo.search.space import Choice, Float, Int, Parameter, Space
+from crashbo.search.space import Choice, Float, Int, Parameter, Space, is_number
 
 Verdict = Literal["crash", "void"]
 RESERVED = ("number", "state", "cost", "reason", "blame", "censored", "p_safe", "p_model", "origin", "request")

@@ -15,10 +15,10 @@ from optuna.study import StudyDirection
 from crashbo.integrations.optuna.keys import SETTINGS
 from crashbo.integrations.optuna.spaces import distributions_of
 from crashbo.optimizer import saving
-from crashbo.optimizer.records import AnyConstraint, Constraint, Trial, Unmeasured, constraints_of, is_number
+from crashbo.optimizer.records import AnyConstraint, Constraint, Trial, Unmeasured, constraints_of
 from crashbo.optimizer.study import OPTIONS, Constraints, Options, Study, checked, takes_options
 from crashbo.search import own
-from crashbo.search.space import Space
+from crashbo.search.space import Space, is_number
 
 OnFail = Literal["void", "crash"]
 

@@ -11,8 +11,7 @@ from typing import Any
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
 from optuna.trial import FrozenTrial, TrialState
 
-from crashbo.optimizer.records import is_number
-from crashbo.search.space import Choice, Float, Int, Parameter, Space
+from crashbo.search.space import Choice, Float, Int, Parameter, Space, is_number
 
 Distributions = Mapping[str, BaseDistribution]
 

@@ -16,8 +16,9 @@ from optuna.trial import FrozenTrial, TrialState
 
 from crashbo.integrations.optuna.keys import BLAME, CENSORED, CORRECTED, LEASE, MEASURED, PROPOSAL, REASON, STATE
 from crashbo.integrations.optuna.settings import OnFail, Settings, declared_in, user_attrs
-from crashbo.optimizer.records import Constraint, State, Trial, is_number
+from crashbo.optimizer.records import Constraint, State, Trial
 from crashbo.optimizer.told import Told
+from crashbo.search.space import is_number
 
 EXPIRED = "lease ran out"
 

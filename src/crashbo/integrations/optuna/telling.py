@@ -16,8 +16,9 @@ from crashbo.integrations.optuna.keys import LEASE, MEASURED
 from crashbo.integrations.optuna.settings import declared, user_attrs
 from crashbo.integrations.optuna.stored import EXPIRED, expired, records
 from crashbo.integrations.optuna.writing import End
-from crashbo.optimizer.records import Trial, is_number
+from crashbo.optimizer.records import Trial
 from crashbo.optimizer.told import Said, Told, judged
+from crashbo.search.space import is_number
 
 
 def measure(trial: optuna.Trial, /, **values: float) -> None:
