@@ -1,0 +1,171 @@
+"""What defines a study: checked in one place, saved and loaded by one codec, the same at every door."""
+
+import inspect
+import json
+from dataclasses import dataclass, fields
+
+import numpy as np
+import pytest
+
+import crashbo
+from crashbo import strategies
+from crashbo.app.bench import Definition
+from crashbo.integrations.optuna import CrashSampler, declare
+from crashbo.optimizer import saving
+from crashbo.optimizer.study import OPTIONS, Options, Study
+
+SPACE = {"x": (0.0, 1.0), "n": crashbo.Int(1, 4), "mode": crashbo.Choice(["a", ("b", 2)])}
+SAID = [
+    {},
+    {"constraints": ["load"], "noise": 0.1, "direction": "maximize", "posterior": "map"},
+    {"constraints": [crashbo.Constraint("load", (1.0, 2.0), "below"), crashbo.Unmeasured()], "noise": {"load": 0.2}},
+    {"risk": crashbo.Budget(3, 20)},
+    {"risk": {"min_safe": 0.8}},
+    {"strategy": strategies.HighCost(3.0), "risk": "paper"},
+    {"strategy": {"name": "pibu", "lengthscale": 0.3}},
+]
+
+
+@dataclass(frozen=True)
+class Careful:
+    """A risk of somebody's own."""
+
+    p: float = 0.8
+
+    def floor(self, situation):
+        return self.p
+
+
+def middle(task, rng):
+    """A strategy of somebody's own."""
+    return strategies.Proposal(np.full(task.space.dimension, 0.5))
+
+
+@pytest.mark.parametrize("said", SAID)
+def test_a_study_comes_back_as_it_was_saved(said):
+    study = Study.of(SPACE, **said)
+    assert Study.back(json.loads(json.dumps(study.out(), default=saving.plain))) == study
+
+
+def test_an_option_is_a_field_a_key_and_an_entry():
+    assert ["space", *OPTIONS] == [f.name for f in fields(Study)]
+    assert {"constraints", *Options.__annotations__} == set(OPTIONS)
+
+
+@pytest.mark.parametrize(
+    "door", [crashbo.Optimizer, crashbo.minimize, crashbo.Optimizer.changed, CrashSampler, declare]
+)
+def test_every_door_takes_and_shows_every_option(door):
+    shown = inspect.signature(door).parameters
+    assert set(OPTIONS) <= set(shown)
+    assert not any(p.kind is p.VAR_KEYWORD for p in shown.values())
+    words = inspect.getdoc(door.__init__ if inspect.isclass(door) else door)
+    assert all(f"{name}: {OPTIONS[name].words}" in words for name in Options.__annotations__)
+
+
+def test_a_toml_file_takes_every_option():
+    said = {"name": "s", "parameters": {"x": [0, 1]}, "noise": 0.1, "direction": "maximize", "posterior": "map"}
+    study = Definition.of({**said, "strategy": "eicc", "risk": {"crashes": 3, "trials": 9}}).study
+    assert study == Study.of(
+        {"x": (0, 1)}, noise=0.1, direction="maximize", posterior="map", risk=crashbo.Budget(3, trials=9)
+    )
+
+
+def test_a_whole_study_goes_in_the_place_of_a_space():
+    study = Study.of(SPACE, ["load"], posterior="map")
+    assert crashbo.Optimizer(study).study is study
+    result = crashbo.minimize(lambda params: params["x"], study, trials=3, progress=False)
+    assert result.optimizer.study == study
+    with pytest.raises(ValueError, match="noise must be part of the study that is given"):
+        crashbo.Optimizer(study, noise=0.1)
+
+
+def test_an_unknown_option_is_refused_by_name():
+    with pytest.raises(TypeError, match=r"only the options constraints, .+; got 'riks'\. Mend the name\."):
+        crashbo.Optimizer(SPACE, riks="paper")
+
+
+@pytest.mark.parametrize("door", [CrashSampler, lambda **said: declare(None, **said)])
+def test_an_optuna_study_has_its_direction_from_optuna(door):
+    with pytest.raises(ValueError, match="direction must be given to Optuna's create_study"):
+        door(direction="maximize")
+
+
+def told(**options):
+    optimizer = crashbo.Optimizer({"x": (0.0, 1.0), "y": (0.0, 1.0)}, ["load"], **options)
+    for i in range(6):
+        optimizer.tell(optimizer.ask(), cost=float(i), measured={"load": 0.1 * i})
+    return optimizer
+
+
+def test_a_function_of_ones_own_is_a_strategy():
+    trial = told(strategy=middle).ask()
+    assert trial.params == {"x": 0.5, "y": 0.5}
+    assert trial.p_safe is None
+
+
+@pytest.mark.parametrize(
+    "answer", [None, np.zeros(2), strategies.Proposal(np.zeros(3)), strategies.Proposal([np.nan, 0])]
+)
+def test_a_strategy_that_returns_no_point_is_refused(answer):
+    optimizer = told(strategy=lambda task, rng: answer)
+    with pytest.raises(ValueError, match="strategy must return a Proposal of 2 finite coordinates"):
+        optimizer.ask()
+
+
+def test_a_proposal_outside_the_space_becomes_the_nearest_setting():
+    optimizer = told(strategy=lambda task, rng: strategies.Proposal(np.array([1.5, 0.25]))).changed(fixed={"y": 0.75})
+    assert optimizer.ask().params == {"x": 1.0, "y": 0.75}
+
+
+def test_a_risk_of_ones_own_sets_the_floor():
+    floors = []
+
+    class Watched(Careful):
+        def floor(self, situation):
+            floors.append(len(situation.crashed))
+            return 0.5
+
+    trial = told(risk=Watched()).ask()
+    assert floors
+    assert trial.p_safe is not None
+
+
+@pytest.mark.parametrize("floor", [None, 1.5, float("nan")])
+def test_a_risk_that_returns_no_floor_is_refused(floor):
+    with pytest.raises(ValueError, match="risk must return a floor between 0 and 1"):
+        told(risk=Careful(floor))
+
+
+@pytest.mark.parametrize("risk", [Careful, 5, {"crash": 3}, "bold"])
+def test_what_has_no_floor_is_no_risk(risk):
+    with pytest.raises(ValueError, match="risk must be None"):
+        crashbo.Optimizer(SPACE, risk=risk)
+
+
+@pytest.mark.parametrize(("name", "own"), [("strategy", middle), ("risk", Careful(0.7))])
+def test_a_saved_study_with_a_part_of_ones_own_says_what_it_needs(name, own):
+    optimizer = told(**{name: own})
+    text = optimizer.to_json()
+    where = "test_study:middle" if name == "strategy" else "test_study:Careful"
+    with pytest.raises(ValueError, match=rf"^{name} must be passed again .+'{where}'.+ pass {name}="):
+        crashbo.Optimizer.from_json(text)
+    again = crashbo.Optimizer.from_json(text, **{name: own})
+    assert again.study == optimizer.study
+    assert again.ask() == optimizer.ask()
+
+
+@pytest.mark.parametrize(("name", "own"), [("strategy", middle), ("risk", Careful(0.7))])
+def test_a_storage_does_not_take_what_only_its_author_has(name, own):
+    with pytest.raises(ValueError, match=rf"{name} must be one of crashbo's to be declared.+CrashSampler\({name}="):
+        declare(None, **{name: own})
+
+
+def test_a_journal_of_a_study_with_a_strategy_of_ones_own_goes_on(tmp_path):
+    def run(trials):
+        journal = tmp_path / "journal"
+        return crashbo.minimize(
+            lambda p: p["x"], {"x": (0.0, 1.0)}, trials=trials, strategy=middle, journal=journal, progress=False
+        )
+
+    assert [t.params for t in run(7).trials[:5]] == [t.params for t in run(5).trials[:5]]
