@@ -12,6 +12,7 @@ from crashbo import strategies
 from crashbo.app.bench import Definition
 from crashbo.integrations.optuna import CrashSampler, declare
 from crashbo.optimizer import saving
+from crashbo.optimizer.progress import summary
 from crashbo.optimizer.study import OPTIONS, Options, Study
 
 SPACE = {"x": (0.0, 1.0), "n": crashbo.Int(1, 4), "mode": crashbo.Choice(["a", ("b", 2)])}
@@ -23,6 +24,7 @@ SAID = [
     {"risk": {"min_safe": 0.8}},
     {"strategy": strategies.HighCost(3.0), "risk": "paper"},
     {"strategy": {"name": "pibu", "lengthscale": 0.3}},
+    {"constraints": ["load"], "units": {"cost": "m", "load": "A", "x": "V"}},
 ]
 
 
@@ -78,6 +80,21 @@ def test_a_whole_study_goes_in_the_place_of_a_space():
     assert result.optimizer.study == study
     with pytest.raises(ValueError, match="noise must be part of the study that is given"):
         crashbo.Optimizer(study, noise=0.1)
+
+
+def test_units_are_shown_beside_what_they_are_of():
+    optimizer = crashbo.Optimizer({"x": (0.0, 1.0)}, ["load"], units={"cost": "m", "load": "A"})
+    for x in (0.2, 0.4, 0.6):
+        optimizer.tell({"x": x}, cost=x, measured={"load": x})
+    optimizer.tell({"x": 0.9}, crash=True)
+    assert "best 0.2 m · crashes 1 · load crashes at 0." in summary(optimizer, 5)
+    assert summary(optimizer, 5).endswith(" A")
+
+
+@pytest.mark.parametrize("units", [{"heat": "K"}, {"load": 5}, "A"])
+def test_units_of_what_is_not_there_are_refused(units):
+    with pytest.raises(ValueError, match=r"^units must .+\. (Mend|Write)"):
+        crashbo.Optimizer(SPACE, ["load"], units=units)
 
 
 def test_an_unknown_option_is_refused_by_name():

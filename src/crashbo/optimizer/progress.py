@@ -42,13 +42,13 @@ def summary(study: Optimizer, total: int | None) -> str:
     trials = study.trials
     told = sum(t.counts for t in trials)
     crashes = sum(t.state == "crash" for t in trials)
-    best = study.best
+    best, units = study.best, study.study.units
     words = [f"trial {told}" + (f"/{total}" if total is not None else "")]
-    words.append("best " + (f"{best.cost:.6g}" if best is not None and best.cost is not None else "none yet"))
+    words.append("best " + (f"{best.cost:.6g} {units.get('cost', '')}" if best is not None else "none yet").rstrip())
     words.append(f"crashes {crashes}")
     for name, threshold in study.thresholds.items():
         if threshold.learned and threshold.value is not None:
-            words.append(f"{name} crashes at {threshold.value:.4g}")
+            words.append(f"{name} crashes at {threshold.value:.4g} {units.get(name, '')}".rstrip())
     return " · ".join(words)
 
 

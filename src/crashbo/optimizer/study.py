@@ -34,6 +34,7 @@ class Options(TypedDict, total=False):
     noise: Noise | None
     direction: Direction | None
     posterior: PosteriorOver | None
+    units: Mapping[str, str] | None
 
 
 @dataclass(frozen=True)
@@ -67,6 +68,13 @@ def _noise(said: Any) -> dict[str, float]:
     return {name: float(std) for name, std in noise.items() if std is not None}
 
 
+def _units(said: Any) -> dict[str, str]:
+    """Units by name, for people."""
+    if said is not None and not (isinstance(said, Mapping) and all(isinstance(unit, str) for unit in said.values())):
+        raise ValueError(f"units must map names to text; got {said!r}. Write {{'cost': 'm', 'current': 'A'}}.")
+    return dict(said or {})
+
+
 @dataclass(frozen=True)
 class Study:
     """What defines a study. Made by `Study.of` from what users write."""
@@ -78,22 +86,31 @@ class Study:
     noise: Mapping[str, float]
     direction: Direction
     posterior: PosteriorOver
+    units: Mapping[str, str]
 
     @staticmethod
     def of(
         space: "Study | Space | Mapping[str, Any]", constraints: Constraints | None = None, **options: Unpack[Options]
     ) -> "Study":
         """The study of what a user writes, checked; a study is taken as it is."""
-        said: dict[str, Any] = {"constraints": constraints, **options}
+        given: dict[str, Any] = {"constraints": constraints, **options}
         if isinstance(space, Study):
-            more = [name for name, value in said.items() if value is not None]
+            more = [name for name, value in given.items() if value is not None]
             if more:
                 raise ValueError(f"{more[0]} must be part of the study that is given; got it beside one. Say it there.")
             return space
-        study = Study(Space.of(space), **checked(said, everything=True))
-        unknown = set(study.noise) - {"cost", *(c.name for c in study.constraints)}
-        if unknown:
-            raise ValueError(f"noise must name 'cost' or constraints; got {sorted(unknown)}. Mend the name.")
+        study = Study(Space.of(space), **checked(given, everything=True))
+        for what, said, known in (
+            ("noise must name 'cost' or constraints", study.noise, {"cost", *study.names}),
+            (
+                "units must name 'cost', constraints or parameters",
+                study.units,
+                {"cost", *study.names, *study.space.parameters},
+            ),
+        ):
+            unknown = sorted(set(said) - known)
+            if unknown:
+                raise ValueError(f"{what}; got {unknown}. Mend the name.")
         return study._complete()
 
     def changed(
@@ -177,6 +194,11 @@ OPTIONS: dict[str, Option] = {
     "posterior": Option(
         '"marginal" averages P(safe) over plausible hyperparameters; "map" takes the most probable ones.',
         _one_of("posterior", "marginal", "map"),
+    ),
+    "units": Option(
+        'what "cost", constraints and parameters are measured in, for people.',
+        _units,
+        dict,
     ),
 }
 
