@@ -51,8 +51,8 @@ def test_a_toml_file_says_everything_and_the_store_keeps_it(tmp_path, store):
         assert dict(definition.space.parameters) == SPACE
         assert definition.study.constraints == CONSTRAINTS
         assert (definition.study.direction, definition.study.risk, definition.lease) == ("maximize", Budget(5, 40), 600)
-        assert definition.labels.cost == "height"
-        assert definition.labels.units == {"cost": "m", "current": "A"}
+        assert definition.label == "height"
+        assert definition.study.units == {"cost": "m", "current": "A"}
         assert (definition.run.timeout, definition.run.on_timeout, definition.run.on_exit) == (60, "crash", "void")
         assert (definition.run.of_exit(3), definition.run.of_exit(1)) == ("crash", "void")
 

@@ -70,14 +70,14 @@ def to_html(gathered: Gathered, drawn: dict[str, bytes]) -> str:
 
 
 def _goal(definition: Definition) -> str:
-    return f"{'highest' if definition.study.direction == 'maximize' else 'lowest'} {definition.labels.cost}"
+    return f"{'highest' if definition.study.direction == 'maximize' else 'lowest'} {definition.label}"
 
 
 def _numbers(g: Gathered) -> str:
     counts = [(what, sum(t.state == state for t in g.trials)) for what, state in _STATES]
     cells = [f"<div><b>{count}</b>{what}</div>" for what, count in counts if count or what != "pending"]
     if g.best is not None:
-        unit = g.definition.labels.units.get("cost", "")
+        unit = g.definition.study.units.get("cost", "")
         best = html.escape(f"{_number(g.best.cost)} {unit}")
         cells.append(f"<div><b>{best}</b>best, trial {g.best.number}</div>")
     return f"<div class='numbers'>{''.join(cells)}</div>"
@@ -89,9 +89,9 @@ _STATES = (("successes", "success"), ("crashes", "crash"), ("voids", "void"), ("
 def _findings(g: Gathered) -> str:
     if g.best is None:
         return "<p>No trial has succeeded yet.</p>"
-    units, told = g.definition.labels.units, g.recommended
+    units, told = g.definition.study.units, g.recommended
     head = ["", f"best, trial {g.best.number}", "recommended"]
-    cost = f"{g.definition.labels.cost} {units.get('cost', '')}"
+    cost = f"{g.definition.label} {units.get('cost', '')}"
     expected = (
         f"{_number(told['cost'][0])} (90 %: {_number(told['cost'][1])} to {_number(told['cost'][2])})" if told else ""
     )
@@ -109,7 +109,7 @@ def _thresholds(g: Gathered) -> str:
         how = "learnt" if level.learned else "given"
         rows.append(
             [
-                f"{name} {g.definition.labels.units.get(name, '')}",
+                f"{name} {g.definition.study.units.get(name, '')}",
                 _number(level.value),
                 _number(low),
                 _number(high),

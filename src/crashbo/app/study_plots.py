@@ -40,7 +40,7 @@ def draw_all(g: Gathered) -> dict[str, Figure]:
 
 def draw_cost(g: Gathered) -> Figure:
     """Cost over trials, crashes and voids marked."""
-    label, unit = g.definition.labels.cost, g.definition.labels.units.get("cost", "")
+    label, unit = g.definition.label, g.definition.study.units.get("cost", "")
     figure, axes = _panel(f"{_capital(label)} over trials", "crosses are crashes, rings are voids")
     done = [t for t in g.trials if t.state == "success"]
     if done:
@@ -71,7 +71,7 @@ def draw_level(g: Gathered, name: str, levels: list[Level]) -> Figure:
     values = np.array([y for _, y in seen] or [level[1] for level in known] or [0.0], dtype=float)
     axes.set_ylim(*_ends(values, list(known[-1][2:]) if known else []))
     _rail(axes, g.trials)
-    axes.set_ylabel(_with_unit(name, g.definition.labels.units.get(name, "")))
+    axes.set_ylabel(_with_unit(name, g.definition.study.units.get(name, "")))
     return figure
 
 
@@ -83,7 +83,7 @@ def draw_influence(g: Gathered) -> Figure:
     dress(axes)
     title(axes, "Which parameters matter", "share of the variation over the space that involves each")
     names.sort(key=lambda name: max(of[name] for of in g.influence.values()))
-    shown = [("cost", g.definition.labels.cost, MODEL), ("safety", "P(safe)", NEXT)]
+    shown = [("cost", g.definition.label, MODEL), ("safety", "P(safe)", NEXT)]
     for i, (kind, label, color) in enumerate([s for s in shown if s[0] in g.influence]):
         at = np.arange(len(names)) + 0.2 - 0.4 * i
         axes.barh(at, [g.influence[kind][name] for name in names], height=0.36, color=color, label=label)
@@ -97,7 +97,7 @@ def draw_slice(g: Gathered, found: Slice) -> Figure:
     """Expected cost and P(safe) over two parameters."""
     figure = Figure(figsize=(7.6, 3.7), layout="constrained")
     held = ", ".join(f"{k} {_short(v)}" for k, v in found.at.items() if k not in found.axes)
-    label = g.definition.labels.cost
+    label = g.definition.label
     panels = figure.subplots(1, 2 if found.cost is not None else 1, squeeze=False)[0]
     fields = [(found.p_safe, "P(safe)", "RdBu", (0.0, 1.0))]
     if found.cost is not None:
@@ -126,7 +126,7 @@ def draw_line(g: Gathered, found: Slice) -> Figure:
     x = _grid(g, found.axes[0], found.grid[0])
     for axes in (upper, lower):
         dress(axes)
-    title(upper, f"Expected {g.definition.labels.cost}", "with its 90 % interval")
+    title(upper, f"Expected {g.definition.label}", "with its 90 % interval")
     if found.cost is not None and found.cost_std is not None:
         upper.fill_between(
             x, found.cost - 1.645 * found.cost_std, found.cost + 1.645 * found.cost_std, color=MODEL, alpha=0.16
@@ -183,7 +183,7 @@ def _dots(axes: Axes, g: Gathered, names: tuple[str, ...]) -> None:
 
 
 def _name_axes(axes: Axes, g: Gathered, names: tuple[str, ...]) -> None:
-    units = g.definition.labels.units
+    units = g.definition.study.units
     for name, letter in zip(names, "xy", strict=False):
         getattr(axes, f"set_{letter}label")(_with_unit(name, units.get(name, "")), fontsize=9)
         parameter = g.definition.space.parameters[name]

@@ -55,9 +55,9 @@ class Journal:
             state = event.get("state", state)
         return Optimizer.restored(fresh.study, trials.values(), state)
 
-    def asked(self, trial: Trial, study: Optimizer) -> None:
+    def asked(self, trial: Trial, optimizer: Optimizer) -> None:
         """A trial was handed out."""
-        self._lines.append({"event": "ask", "trial": saving.trial_out(trial), "state": study.state()})
+        self._lines.append({"event": "ask", "trial": saving.trial_out(trial), "state": optimizer.state()})
 
     def told(self, trial: Trial) -> None:
         """A trial's outcome is known."""

@@ -13,7 +13,7 @@ from crashbo.optimizer.records import Trial
 class Progress(Protocol):
     """Anything that wants to hear of every told trial."""
 
-    def __call__(self, study: Optimizer, trial: Trial, total: int | None) -> None:
+    def __call__(self, optimizer: Optimizer, trial: Trial, total: int | None) -> None:
         """After a trial was told."""
 
 
@@ -24,9 +24,9 @@ class TerminalProgress:
         self.stream = stream or sys.stderr
         self._width = 0
 
-    def __call__(self, study: Optimizer, trial: Trial, total: int | None) -> None:
+    def __call__(self, optimizer: Optimizer, trial: Trial, total: int | None) -> None:
         """Rewrite the line."""
-        line = summary(study, total)
+        line = summary(optimizer, total)
         self.stream.write("\r" + line.ljust(self._width))
         self.stream.flush()
         self._width = len(line)
@@ -37,16 +37,16 @@ class TerminalProgress:
             self.stream.write("\n")
 
 
-def summary(study: Optimizer, total: int | None) -> str:
+def summary(optimizer: Optimizer, total: int | None) -> str:
     """The study in one line."""
-    trials = study.trials
+    trials = optimizer.trials
     told = sum(t.counts for t in trials)
     crashes = sum(t.state == "crash" for t in trials)
-    best, units = study.best, study.study.units
+    best, units = optimizer.best, optimizer.study.units
     words = [f"trial {told}" + (f"/{total}" if total is not None else "")]
     words.append("best " + (f"{best.cost:.6g} {units.get('cost', '')}" if best is not None else "none yet").rstrip())
     words.append(f"crashes {crashes}")
-    for name, threshold in study.thresholds.items():
+    for name, threshold in optimizer.thresholds.items():
         if threshold.learned and threshold.value is not None:
             words.append(f"{name} crashes at {threshold.value:.4g} {units.get(name, '')}".rstrip())
     return " · ".join(words)

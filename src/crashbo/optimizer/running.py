@@ -101,7 +101,7 @@ class _Running:
 class Loop:
     """Runs an experiment on a pool of workers until its trials are used up."""
 
-    study: Recorded
+    recorded: Recorded
     experiment: Experiment
     pool: "Executor | Inline | Threads"
     workers: int
@@ -120,7 +120,7 @@ class Loop:
             while True:
                 reason = reason or self._reason_to_stop()
                 while reason is None and len(self.running) < self.workers and self._room():
-                    trial = again.pop(0) if again else self.study.ask()
+                    trial = again.pop(0) if again else self.recorded.ask()
                     future = self.pool.submit(outcome_of, self.experiment, trial.params)
                     self.running.append(_Running(trial, future, time.monotonic()))
                 if not self.running:
@@ -130,13 +130,13 @@ class Loop:
             return "interrupted"
 
     def _room(self) -> bool:
-        counted = sum(t.counts for t in self.study.optimizer.trials)
+        counted = sum(t.counts for t in self.recorded.optimizer.trials)
         return counted + len(self.running) < self.trials
 
     def _reason_to_stop(self) -> str | None:
         if self.voids >= _MOST_VOIDS:
             return f"{self.voids} void trials in a row"
-        return next((reason for rule in self.stop if (reason := rule(self.study.optimizer))), None)
+        return next((reason for rule in self.stop if (reason := rule(self.recorded.optimizer))), None)
 
     def _collect(self) -> None:
         """Wait for something to end or to run out of time, and tell it."""
@@ -182,10 +182,10 @@ class Loop:
                 self._tell(run.trial, Crash(words) if self.on_timeout == "crash" else Void(words))
 
     def _tell(self, trial: Trial, outcome: Outcome | Crash | Void) -> None:
-        told = self.study.tell(trial, outcome)
+        told = self.recorded.tell(trial, outcome)
         self.voids = self.voids + 1 if told.state == "void" else 0
         if self.shown is not None:
-            self.shown(self.study.optimizer, told, self.trials)
+            self.shown(self.recorded.optimizer, told, self.trials)
 
 
 def outcome_of(experiment: Experiment, params: dict[str, Any]) -> Outcome | Crash | Void:

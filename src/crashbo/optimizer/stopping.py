@@ -20,9 +20,9 @@ class MaxCrashes:
 
     crashes: int
 
-    def __call__(self, study: Optimizer) -> str | None:
+    def __call__(self, optimizer: Optimizer) -> str | None:
         """The reason, if it is time."""
-        count = sum(t.state == "crash" for t in study.trials)
+        count = sum(t.state == "crash" for t in optimizer.trials)
         return f"{count} crashes" if count >= self.crashes else None
 
 
@@ -33,7 +33,7 @@ class MaxSeconds:
     seconds: float
     _since: float = field(default_factory=time.monotonic, repr=False, compare=False)
 
-    def __call__(self, study: Optimizer) -> str | None:
+    def __call__(self, optimizer: Optimizer) -> str | None:
         """The reason, if it is time."""
         return f"{self.seconds:g} s have passed" if time.monotonic() - self._since >= self.seconds else None
 
@@ -48,9 +48,9 @@ class NoGain:
     share: float = 0.1
     after: int = 20
 
-    def __call__(self, study: Optimizer) -> str | None:
+    def __call__(self, optimizer: Optimizer) -> str | None:
         """The reason, if it is time."""
-        if sum(t.counts for t in study.trials) < self.after:
+        if sum(t.counts for t in optimizer.trials) < self.after:
             return None
-        gain = study.gain_left()
+        gain = optimizer.gain_left()
         return "no expected gain is left" if gain is not None and gain < self.share else None

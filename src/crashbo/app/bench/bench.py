@@ -92,10 +92,10 @@ class Bench:
         """What defines the study, from the store."""
         page = self.ledger.read()
         settings = page.settings
-        labels, run = extras_in(page.attrs.get(store.EXTRAS))
+        label, units, run = extras_in(page.attrs.get(store.EXTRAS))
         constraints = settings.constraints_for([t for t in page.reading.records(settings) if t.counts])
-        said = {**settings.options, "constraints": constraints, "direction": self.ledger.direction}
-        return Definition(self.ledger.name, page.space, said, lease=settings.lease, labels=labels, run=run)
+        said = {"units": units, **settings.options, "constraints": constraints, "direction": self.ledger.direction}
+        return Definition(self.ledger.name, page.space, said, lease=settings.lease, label=label, run=run)
 
     def entries(self) -> list[Entry]:
         """Every trial, in order of number."""

@@ -53,14 +53,6 @@ class RunRules:
 
 
 @dataclass(frozen=True)
-class Labels:
-    """What quantities are called and measured in, for people."""
-
-    cost: str = "cost"
-    units: Mapping[str, str] = field(default_factory=dict)  # by parameter or constraint, and "cost"
-
-
-@dataclass(frozen=True)
 class Definition:
     """All that defines a study."""
 
@@ -69,7 +61,7 @@ class Definition:
     options: Mapping[str, Any] = field(default_factory=dict)  # of the study, constraints too: only what was said
     lease: float | None = None  # seconds after which a trial that was handed out is given up
     start: tuple[Mapping[str, Any], ...] = ()
-    labels: Labels = Labels()
+    label: str = "cost"  # what the cost is called
     run: RunRules = RunRules()
 
     @staticmethod
@@ -100,13 +92,14 @@ class Definition:
         space = Space({name: _parameter(name, table) for name, table in parameters.items()})
         options = {name: said[name] for name in OPTIONS if name in said}
         options["constraints"] = [_constraint(name, table) for name, table in constraints.items()]
+        options["units"] = {**said.get("units", {}), **units}
         definition = Definition(
             name=checked_name(said.get("name"), "name"),
             space=space,
             options=checked(options),
             lease=said.get("lease"),
             start=tuple(space.check(params) for params in said.get("start", ())),
-            labels=Labels(cost.get("label", "cost"), units),
+            label=cost.get("label", "cost"),
             run=_run_rules(said.get("run", {})),
         )
         assert definition.study  # it checks how the options go together
@@ -119,13 +112,15 @@ class Definition:
 
     def extras(self) -> str:
         """What Optuna's storage has no other place for, as text."""
-        return json.dumps({"labels": asdict(self.labels), "run": asdict(self.run)})
+        labels = {"cost": self.label, "units": dict(self.study.units)}
+        return json.dumps({"labels": labels, "run": asdict(self.run)})
 
 
-def extras_in(text: str | None) -> tuple[Labels, RunRules]:
-    """What `extras` wrote."""
+def extras_in(text: str | None) -> tuple[str, dict[str, str], RunRules]:
+    """What `extras` wrote: what the cost is called, the units, and the rules of `run`."""
     saved = json.loads(text) if text else {}
-    return Labels(**saved.get("labels", {})), RunRules(**saved.get("run", {}))
+    labels = saved.get("labels", {})
+    return labels.get("cost", "cost"), labels.get("units", {}), RunRules(**saved.get("run", {}))
 
 
 def checked_name(name: Any, what: str) -> str:

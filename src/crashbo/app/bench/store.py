@@ -18,7 +18,8 @@ def create(where: str, definition: Definition) -> Ledger:
         ledger.study,
         space=definition.space,
         lease=definition.lease,
-        **{name: value for name, value in definition.options.items() if name != "direction"},  # the storage has that
+        # The storage has the direction, and the extras have the units.
+        **{name: value for name, value in definition.options.items() if name not in ("direction", "units")},
     )
     for params in definition.start:
         ledger.queue(params)

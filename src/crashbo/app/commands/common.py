@@ -90,7 +90,7 @@ def number(value: float | None, unit: str = "") -> str:
 def params_text(definition: "Definition", params: dict[str, Any], indent: str = "  ") -> str:
     """A setting, one parameter a line."""
     width = max(map(len, params), default=0)
-    units = definition.labels.units
+    units = definition.study.units
     lines = [
         f"{indent}{name:{width}}  {f'{v:.6g}' if isinstance(v, float) else v} {units.get(name, '')}".rstrip()
         for name, v in params.items()

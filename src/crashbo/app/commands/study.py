@@ -84,7 +84,7 @@ def _described(definition: "Definition") -> str:
     names = [c.name for c in definition.study.constraints]
     count = len(definition.space.parameters)
     parameters = f"{count} parameter{'s' * (count != 1)}"
-    return f"{parameters}, {definition.study.direction} {definition.labels.cost}, crashes by {', '.join(names)}"
+    return f"{parameters}, {definition.study.direction} {definition.label}, crashes by {', '.join(names)}"
 
 
 def _said(options: argparse.Namespace) -> dict[str, Any]:
@@ -174,13 +174,13 @@ def _best(options: argparse.Namespace) -> Answer:
     with patience("fitting the models"):
         seen = Overview(bench.insight())
         recommended = seen.recommended()
-    unit = definition.labels.units.get("cost", "")
-    lines = [f"Best so far: trial {best.number}, {definition.labels.cost} {number(best.cost, unit)}"]
+    unit = definition.study.units.get("cost", "")
+    lines = [f"Best so far: trial {best.number}, {definition.label} {number(best.cost, unit)}"]
     lines += [params_text(definition, best.params)]
     if recommended is not None and recommended["cost"] is not None:
         mean, low, high = recommended["cost"]
         lines += [
-            f"Recommended: expected {definition.labels.cost} {number(mean, unit)} "
+            f"Recommended: expected {definition.label} {number(mean, unit)} "
             f"(90 % interval {number(low)} to {number(high, unit)}), P(safe) {recommended['p_safe']:.2f}",
             params_text(definition, recommended["params"]),
         ]
@@ -196,7 +196,7 @@ def _thresholds(options: argparse.Namespace) -> Answer:
         levels = Overview(bench.insight()).levels()
     lines = []
     for name, level in levels.items():
-        unit = definition.labels.units.get(name, "")
+        unit = definition.study.units.get(name, "")
         if level.value is None:
             lines.append(f"{name}: nothing is known yet")
         elif not level.learned:

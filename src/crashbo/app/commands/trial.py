@@ -80,10 +80,10 @@ def _undo(options: argparse.Namespace) -> Answer:
 
 def trial_text(definition: "Definition", trial: "Trial") -> str:
     """What a trial says, in one line."""
-    units = definition.labels.units
+    units = definition.study.units
     words = [f"Trial {trial.number} is {'pending' if trial.state == 'pending' else f'a {trial.state}'}"]
     if trial.cost is not None:
-        words.append(f"{definition.labels.cost} {number(trial.cost, units.get('cost', ''))}")
+        words.append(f"{definition.label} {number(trial.cost, units.get('cost', ''))}")
     beyond = {
         c.name: " at least" if c.sign > 0 else " at most" for c in definition.study.measured if c.name in trial.censored
     }

@@ -239,11 +239,11 @@ def insight_of(live: Live) -> dict[str, Any] | None:
 
 def study_out(definition: Definition) -> dict[str, Any]:
     """What defines the study, for a page."""
-    units, risk = definition.labels.units, definition.options.get("risk")
+    units, risk = definition.study.units, definition.options.get("risk")
     return {
         "name": definition.name,
         "direction": definition.study.direction,
-        "cost": {"label": definition.labels.cost, "unit": units.get("cost", "")},
+        "cost": {"label": definition.label, "unit": units.get("cost", "")},
         "risk": None if risk is None else {"kind": type(risk).__name__, **vars(risk)},
         "parameters": [
             {
