@@ -1,16 +1,18 @@
-"""A study's trials as its models see them: in the unit cube, costs to be minimised, constraints that crash above.
+"""A study's trials as models and strategies see them: in the unit cube, costs minimised, constraints that crash above.
 
 May import strategies and below.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
 
 from crashbo.optimizer.records import Trial
 from crashbo.optimizer.study import Study
-from crashbo.search.surrogates import Observations
+from crashbo.search.risk import length_of
+from crashbo.search.surrogates import Memory, Observations, Surrogates
+from crashbo.strategies.base import Task
 
 Array = NDArray[np.float64]
 
@@ -42,4 +44,25 @@ def observations(
         cost_noise_std=study.noise.get("cost"),
         noise_std=tuple(c.noise for c in constraints),
         thresholds=tuple(c.given for c in constraints),
+    )
+
+
+def task(
+    study: Study, trials: Mapping[int, Trial], seen: Observations, memory: Memory | None, fitted: Surrogates | None
+) -> Task:
+    """What a strategy is asked: the next point after these trials, of which `seen` are the observations."""
+    proposed = [t if t.origin == "search" else None for t in (trials[number] for number in seen.numbers)]
+    length = length_of(study.risk)
+    left = None if length is None else max(length - sum(t.state != "void" for t in trials.values()), 0)
+    return Task(
+        space=study.space,
+        seen=seen,
+        risk=study.risk,
+        memory=memory,
+        predicted=np.array([None if t is None else t.p_model for t in proposed], dtype=float),
+        reported=np.array([None if t is None else t.p_safe for t in proposed], dtype=float),
+        trials_left=left,
+        fitted=fitted,
+        sign=study.sign,
+        posterior=study.posterior,
     )

@@ -15,19 +15,18 @@ from numpy.typing import NDArray
 from crashbo import strategies
 from crashbo.optimizer import saving
 from crashbo.optimizer.confirmation import Confirmation
-from crashbo.optimizer.observed import observations
+from crashbo.optimizer.observed import observations, task
 from crashbo.optimizer.records import Trial
 from crashbo.optimizer.study import Constraints, Options, Study, takes_options
-from crashbo.optimizer.told import Said, judged, surprise
+from crashbo.optimizer.told import Said, judged, surprise, takes_said
 from crashbo.optimizer.view import Params, Prediction, Recommendation, Threshold, View
 from crashbo.search.design import Design
-from crashbo.search.risk import is_bold, length_of
+from crashbo.search.risk import is_bold
 from crashbo.search.space import Space
 from crashbo.search.surrogates import Memory, Observations, Surrogates
 from crashbo.strategies.base import Task, checked_proposal
 
 Array = NDArray[np.float64]
-_DESIGN_TRIES = 100  # settings of the design in a row that may have been tried: in a small space all are
 
 
 class Queued(NamedTuple):
@@ -84,18 +83,12 @@ class Optimizer:
             self._trials[batch[-1].number] = batch[-1]
         return batch
 
+    @takes_said
     def tell(self, trial: Trial | int | Params, *, replace: bool = False, **said: Unpack[Said]) -> Trial:
         """Say what came of a trial: a cost, a crash, or a void.
 
         Args:
             trial: as asked, its number, or params of a trial that was not proposed here.
-            cost: of a success.
-            measured: constraint name to value; of a crash, what the machine still delivered.
-            crash: True, a reason, or a Crash.
-            blame: names of the constraints that a crash violated, where known.
-            censored: names of the readings in `measured` that were cut off, True for all: the true value lies there
-                or beyond, towards the crash.
-            void: True or a reason, for a fault that says nothing of the params.
             replace: correct a trial that was told before.
         """
         told = judged(self.study.constraints, **said)
@@ -127,9 +120,9 @@ class Optimizer:
     @property
     def view(self) -> View:
         """The study as its models see it by now; they are fitted once until something is told."""
-        task, models = self._task(), None
-        if task.seen.numbers:
-            models = task.surrogates
+        now, models = self._task(), None
+        if now.seen.numbers:
+            models = now.surrogates
             # Looking at a study must not change what it proposes next: the memory stays as it is.
             self._cached = (self._key, models)
         return View(self.study, tuple(self.trials), models)
@@ -275,49 +268,24 @@ class Optimizer:
         under_way = sum(t.state == "pending" for t in self._trials.values())
         if told + under_way < self._design.size or told == 0:
             waits = told == 0 and under_way >= self._design.size and not is_bold(self.risk)
-            params = self._pending_params() if waits else self._designed()
+            if waits:  # while nothing is known of anything, what is under way is measured once more
+                params = next(t.params for t in self.trials if t.state == "pending")
+            else:
+                tried = [t.params for t in self._trials.values() if t.state != "void"]
+                self._design, params = self._design.next_new(self.space, tried)
             return Trial(self._next, params, p_safe=self._known_p_safe(params), origin="design")
-        task = self._task(share_fit=share_fit)
-        proposal = checked_proposal(self.study.strategy(task, self._rng), self.space)
-        if "surrogates" in task.__dict__:
-            self._remember(task.surrogates)
+        now = self._task(share_fit=share_fit)
+        proposal = checked_proposal(self.study.strategy(now, self._rng), self.space)
+        if "surrogates" in vars(now):
+            self._remember(now.surrogates)
         params = self.space.decode(proposal.x)
         p = proposal.p_safe
-        reported = None if p is None else task.calibration.corrected(p)
+        reported = None if p is None else now.calibration.corrected(p)
         return Trial(self._next, params, p_safe=reported, p_model=p, admissible=proposal.admissible)
-
-    def _pending_params(self) -> dict[str, Any]:
-        """What is under way already, to be measured once more while nothing is known of anything else."""
-        return next(t.params for t in self.trials if t.state == "pending")
-
-    def _designed(self) -> dict[str, Any]:
-        """The design's next setting that was not tried, unless all were."""
-        tried = [t.params for t in self._trials.values() if t.state != "void"]
-        for _ in range(_DESIGN_TRIES):
-            self._design, x = self._design.next(self.space)
-            params = self.space.decode(x)
-            if params not in tried:
-                break
-        return params
 
     def _task(self, *, share_fit: bool = False) -> Task:
         seen = observations(self.study, self._trials.values(), self._encoded)
-        proposed = [t if t.origin == "search" else None for t in (self._trials[i] for i in seen.numbers)]
-        left, length = None, length_of(self.risk)
-        if length is not None:
-            left = max(length - sum(t.state != "void" for t in self._trials.values()), 0)
-        return Task(
-            space=self.space,
-            seen=seen,
-            risk=self.risk,
-            memory=self._memory,
-            predicted=np.array([None if t is None else t.p_model for t in proposed], dtype=float),
-            reported=np.array([None if t is None else t.p_safe for t in proposed], dtype=float),
-            trials_left=left,
-            fitted=self._fitted(seen, share=share_fit),
-            sign=self.study.sign,
-            posterior=self.posterior,
-        )
+        return task(self.study, self._trials, seen, self._memory, self._fitted(seen, share=share_fit))
 
     def _fitted(self, seen: Observations, *, share: bool) -> Surrogates | None:
         """The last fit, if nothing changed since; to be shared, if nothing was told since."""

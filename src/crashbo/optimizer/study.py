@@ -7,13 +7,13 @@ bench's TOML file. They hand them on as they are, so that a new option is a key 
 entry of `OPTIONS`, all here, and whatever uses it. None always stands for "not said": then the default holds.
 """
 
-import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypedDict, TypeVar, Unpack
+from typing import Any, Literal, TypedDict, Unpack
 
 from crashbo import strategies
 from crashbo.optimizer import saving
+from crashbo.optimizer.keywords import spelled_out
 from crashbo.optimizer.records import AnyConstraint, Constraint, Trial, constraints_of
 from crashbo.search.risk import Risk, risk_of
 from crashbo.search.space import Space, is_number
@@ -23,7 +23,6 @@ from crashbo.strategies.base import Strategy
 Direction = Literal["minimize", "maximize"]
 Constraints = Sequence[str | AnyConstraint] | str | AnyConstraint
 Noise = float | Mapping[str, float]
-F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Options(TypedDict, total=False):
@@ -75,6 +74,12 @@ def _units(said: Any) -> dict[str, str]:
     return dict(said or {})
 
 
+def _only(rule: str, said: Mapping[str, Any], known: Sequence[str]) -> None:
+    unknown = sorted(set(said) - set(known))
+    if unknown:
+        raise ValueError(f"{rule}; got {unknown}. Mend the name.")
+
+
 @dataclass(frozen=True)
 class Study:
     """What defines a study. Made by `Study.of` from what users write."""
@@ -100,17 +105,9 @@ class Study:
                 raise ValueError(f"{more[0]} must be part of the study that is given; got it beside one. Say it there.")
             return space
         study = Study(Space.of(space), **checked(given, everything=True))
-        for what, said, known in (
-            ("noise must name 'cost' or constraints", study.noise, {"cost", *study.names}),
-            (
-                "units must name 'cost', constraints or parameters",
-                study.units,
-                {"cost", *study.names, *study.space.parameters},
-            ),
-        ):
-            unknown = sorted(set(said) - known)
-            if unknown:
-                raise ValueError(f"{what}; got {unknown}. Mend the name.")
+        known = ["cost", *study.names]
+        _only("noise must name 'cost' or constraints", study.noise, known)
+        _only("units must name 'cost', constraints or parameters", study.units, [*known, *study.space.parameters])
         return study._complete()
 
     def changed(
@@ -219,15 +216,4 @@ def checked(said: Mapping[str, Any], *, everything: bool = False) -> dict[str, A
     return {name: OPTIONS[name].check(said.get(name)) for name in names}
 
 
-def takes_options(function: F) -> F:
-    """Shows the options of a study in the signature and the docstring of a function that takes them as keywords."""
-    signature = inspect.signature(function)
-    own = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
-    hints = Options.__annotations__
-    more = [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=hints[name]) for name in hints
-    ]
-    function.__signature__ = signature.replace(parameters=[*own, *more])  # type: ignore[attr-defined]
-    lines = [f"    {name}: {OPTIONS[name].words}" for name in hints]
-    function.__doc__ = "\n".join([inspect.cleandoc(function.__doc__ or ""), *lines])
-    return function
+takes_options = spelled_out(Options, {name: option.words for name, option in OPTIONS.items()})

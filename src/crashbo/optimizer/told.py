@@ -12,6 +12,7 @@ from typing import Any, TypedDict, Unpack
 
 import numpy as np
 
+from crashbo.optimizer.keywords import spelled_out
 from crashbo.optimizer.records import AnyConstraint, Censored, Constraint, Crash, Outcome, State, Trial, Void
 from crashbo.search.space import is_number
 
@@ -19,17 +20,7 @@ _BY_CHANCE = 4.0  # standard deviations of its noise that may carry a reading pa
 
 
 class Said(TypedDict, total=False):
-    """What may be said of a trial, as users write it: exactly one of cost, crash and void.
-
-    Attributes:
-        cost: of a success.
-        measured: constraint name to value; of a crash, what the machine still delivered.
-        crash: True, a reason, or a Crash.
-        blame: names of the constraints that a crash violated, where known.
-        censored: names of the readings in `measured` that were cut off, True for all: the true value lies there or
-            beyond, towards the crash.
-        void: True or a reason, for a fault that says nothing of the params.
-    """
+    """What may be said of a trial, as users write it: exactly one of cost, crash and void."""
 
     cost: float | None
     measured: Mapping[str, float] | None
@@ -37,6 +28,20 @@ class Said(TypedDict, total=False):
     blame: str | Sequence[str] | None
     censored: Censored
     void: bool | str | None
+
+
+takes_said = spelled_out(
+    Said,
+    {
+        "cost": "of a success.",
+        "measured": "constraint name to value; of a crash, what the machine still delivered.",
+        "crash": "True, a reason, or a Crash.",
+        "blame": "names of the constraints that a crash violated, where known.",
+        "censored": "names of the readings in `measured` that were cut off, True for all: the true value lies there or "
+        "beyond, towards the crash.",
+        "void": "True or a reason, for a fault that says nothing of the params.",
+    },
+)
 
 
 @dataclass(frozen=True)

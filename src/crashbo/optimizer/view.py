@@ -9,7 +9,7 @@ in and out are those of the study's own space.
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -107,11 +107,7 @@ class View:
         x, cost, p = recommend.best_point(self.models, self.study.space, delta, np.random.default_rng(0))
         return Recommendation(self.study.space.decode(x), self.study.sign * cost, p)
 
-    @overload
-    def p_safe(self, params: Params) -> float: ...
-    @overload
-    def p_safe(self, params: Sequence[Params]) -> Array: ...
-    def p_safe(self, params: Params | Sequence[Params]) -> float | Array:
+    def p_safe(self, params: Params | Sequence[Params]) -> Any:
         """Probability that a trial at params succeeds; a list gives an array. NaN before any trial was told."""
         if isinstance(params, Mapping):
             return float(self.p_safe([params])[0])
@@ -134,11 +130,7 @@ class View:
                 measured[c.name] = c.sign * mean, np.sqrt(var)
         return Prediction(cost, measured, np.exp(models.log_gamma(X)))
 
-    @overload
-    def p_violated(self, params: Params) -> dict[str, float]: ...
-    @overload
-    def p_violated(self, params: Sequence[Params]) -> dict[str, Array]: ...
-    def p_violated(self, params: Params | Sequence[Params]) -> dict[str, float] | dict[str, Array]:
+    def p_violated(self, params: Params | Sequence[Params]) -> dict[str, Any]:
         """Probability that a trial at params would violate each constraint; a list gives arrays. NaN before any."""
         if isinstance(params, Mapping):
             return {name: float(p[0]) for name, p in self.p_violated([params]).items()}

@@ -3,6 +3,7 @@
 May import models and below.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -10,10 +11,11 @@ from numpy.typing import NDArray
 
 from crashbo.search.maximise import kronecker
 from crashbo.search.risk import Risk, is_bold
-from crashbo.search.space import Space
+from crashbo.search.space import Params, Space
 
 Array = NDArray[np.float64]
 
+_TRIES = 100  # judgement: settings in a row that may have been tried; in a small space all are, sooner or later
 _SIZE = 4  # judgement: trials of a study without a budget or a floor
 
 
@@ -46,3 +48,13 @@ class Design:
         """The design after its next point, and the point."""
         point = (np.array(self.shift) + self.given * kronecker(space.dimension)) % 1.0
         return replace(self, given=self.given + 1), space.uniform(point[None, :])[0]
+
+    def next_new(self, space: Space, tried: Sequence[Params]) -> tuple["Design", Params]:
+        """The design after its next setting that was not tried, unless all were, and the setting."""
+        design = self
+        for _ in range(_TRIES):
+            design, x = design.next(space)
+            params = space.decode(x)
+            if params not in tried:
+                break
+        return design, params

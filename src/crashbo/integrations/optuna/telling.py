@@ -17,7 +17,7 @@ from crashbo.integrations.optuna.settings import declared, user_attrs
 from crashbo.integrations.optuna.stored import EXPIRED, expired, records
 from crashbo.integrations.optuna.writing import End
 from crashbo.optimizer.records import Trial
-from crashbo.optimizer.told import Said, Told, judged
+from crashbo.optimizer.told import Said, Told, judged, takes_said
 from crashbo.search.space import is_number
 
 
@@ -43,11 +43,17 @@ def ask(study: Study) -> optuna.Trial:
     return study.ask(fixed_distributions=dict(space))
 
 
+@takes_said
 def tell(study: Study, trial: optuna.Trial | int, *, replace: bool = False, **said: Unpack[Said]) -> Trial:
     """Say what came of a trial, as `Optimizer.tell` does; `replace=True` corrects one that was told.
 
     Optuna's own record of a finished trial cannot be changed: a correction stands beside it, with all that was said
     before, and crashbo reads both.
+
+    Args:
+        study: any study.
+        trial: as asked, or its number.
+        replace: correct a trial that was told before.
     """
     number = trial if isinstance(trial, int) else trial.number
     found = _frozen(study, number)
