@@ -16,7 +16,7 @@ from crashbo.optimizer.records import Trial
 from crashbo.optimizer.running import Experiment, Fault, Inline, Loop, Recorded, Threads, opened, outcome_of
 from crashbo.optimizer.stopping import StopRule
 from crashbo.optimizer.study import Constraints, Options, Study, takes_options
-from crashbo.optimizer.view import Params, Recommendation, Threshold
+from crashbo.optimizer.view import Params, Recommendation, Threshold, View
 from crashbo.search.risk import announced
 from crashbo.search.space import Space, is_number
 
@@ -40,29 +40,34 @@ class Result:
         return self.optimizer.trials
 
     @property
+    def view(self) -> View:
+        """The study as its models see it."""
+        return self.optimizer.view
+
+    @property
     def thresholds(self) -> dict[str, Threshold]:
         """The crash threshold of every measured constraint."""
-        return self.optimizer.thresholds
+        return self.view.thresholds
 
     def recommend(self, delta: float = 0.1) -> Recommendation | None:
         """The point of least expected cost with P(safe) >= 1 - delta (eq. 3)."""
-        return self.optimizer.recommend(delta)
+        return self.view.recommend(delta)
 
     def p_safe(self, params: Any) -> Any:
         """Probability that a trial at params succeeds; a list gives an array."""
-        return self.optimizer.p_safe(params)
+        return self.view.p_safe(params)
 
     def blame(self, trial: Trial | int) -> dict[str, float]:
         """Probability that each constraint was violated in a trial that crashed."""
-        return self.optimizer.blame(trial)
+        return self.view.blame(trial)
 
     def p_violated(self, params: Any) -> Any:
         """Probability that a trial at params would violate each constraint; a list gives arrays."""
-        return self.optimizer.p_violated(params)
+        return self.view.p_violated(params)
 
     def table(self) -> list[dict[str, Any]]:
         """Every trial as a row of plain values, with the blame of crashes as inferred."""
-        return self.optimizer.table()
+        return self.view.table()
 
     def confirm(self, experiment: Experiment, n: int = 10) -> Confirmation:
         """Repeat the best trial n times and report mean, spread and crashes; a study's journal keeps them, too.

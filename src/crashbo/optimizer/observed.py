@@ -26,7 +26,7 @@ def observations(
     """
     at = encoded or (lambda trial: study.space.encode(trial.params))
     ordered = sorted(trials, key=lambda t: t.number)
-    told = [t for t in ordered if t.state in ("success", "crash")]
+    told = [t for t in ordered if t.counts]
     pending = [t for t in ordered if t.state == "pending"]
     constraints, names = study.constraints, study.names
     cut = [[c.name in t.censored or (c.censored and t.state == "crash") for c in constraints] for t in told]

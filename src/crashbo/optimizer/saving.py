@@ -15,6 +15,7 @@ from crashbo.models.ensemble import EnsembleHyperparameters
 from crashbo.models.ep import Sites
 from crashbo.models.latent import Hyperparameters, Warm
 from crashbo.optimizer.records import AnyConstraint, Constraint, Trial, Unmeasured
+from crashbo.optimizer.told import Told
 from crashbo.search import own
 from crashbo.search.design import Design
 from crashbo.search.risk import Adaptive, Budget, MinSafe, Paper, Risk
@@ -118,8 +119,8 @@ def trial_out(trial: Trial) -> dict[str, Any]:
 
 def trial_in(saved: dict[str, Any]) -> Trial:
     """The trial of plain values."""
-    names = {key: tuple(saved.get(key, ())) for key in ("blame", "censored")}
-    return Trial(**{**saved, **names})
+    told = Told.back(saved)
+    return told.on(Trial(**{name: value for name, value in saved.items() if name not in vars(told)}))
 
 
 def memory_out(memory: Memory | None) -> dict[str, Any] | None:
