@@ -10,7 +10,7 @@ from jumper import SAID, current_of, height_of
 
 from crashbo.app.bench import Bench, Conflict, Definition, Missing, Told, table
 from crashbo.app.bench.bench import Asked
-from crashbo.integrations.optuna import declare, records
+from crashbo.integrations.optuna import declare, records, tell
 from crashbo.integrations.optuna.ledger import Ledger
 from crashbo.integrations.optuna.proposer import Proposer
 
@@ -252,6 +252,52 @@ def test_a_study_of_optunas_own_can_be_looked_at_and_gone_on_with(store):
     assert list(bench.definition.space.parameters) == ["x"]
     bench.tell(bench.ask().number, Told.of(cost=0.1))
     assert bench.trials[3].state == "success"
+
+
+def test_whoever_corrects_a_trial_everything_that_was_said_of_it_is_kept(bench):
+    """Optuna's own tell and the bench's fix write one and the same history."""
+    bench.ask()
+    bench.tell(0, SUCCESS)
+    tell(bench.ledger.study, 0, crash="it fell", blame="current", replace=True)
+    bench.fix(0, Told.of(void="wrong robot"))
+    tell(bench.ledger.study, 0, cost=0.25, replace=True)
+    past = bench.ledger.study.user_attrs["crashbo:corrected:0"]["past"]
+    assert [(said["state"], said["by"]) for said in past] == [("success", "tell"), ("crash", "fix"), ("void", "tell")]
+    states = [(t.state, t.cost, t.reason) for t in (bench.undo(0), bench.undo(0), bench.undo(0))]
+    assert states == [("void", None, "wrong robot"), ("crash", None, "it fell"), ("success", 0.5, "")]
+
+
+TABLE = "knee,hip,cost,current,state\n" + "".join(
+    f"{i / 40},0.5,{i},80,success\n" if i % 4 else f"{i / 40},0.5,,,crash\n" for i in range(40)
+)
+
+
+def test_a_table_is_imported_without_a_fit(bench, monkeypatch):
+    def no_fit(*_, **__):
+        raise AssertionError("a table needs no model")
+
+    for module in ("crashbo.strategies.base", "crashbo.optimizer.view"):
+        monkeypatch.setattr(f"{module}.fit_surrogates", no_fit)
+    assert table.load(bench, TABLE) == (40, 0)
+    assert [t.state for t in bench.trials].count("crash") == 10
+
+
+def test_a_table_is_imported_as_a_whole_or_not_at_all(bench, monkeypatch):
+    storage = bench.ledger.study._storage._backend
+    create, made = storage.create_new_trial, []
+
+    def fail_later(*args, **kwargs):
+        made.append(1)
+        if len(made) > 20:
+            raise OSError("disk full")
+        return create(*args, **kwargs)
+
+    monkeypatch.setattr(storage, "create_new_trial", fail_later)
+    with pytest.raises(OSError, match="disk full"):
+        table.load(bench, TABLE)
+    assert bench.trials == []
+    monkeypatch.undo()
+    assert table.load(bench, TABLE) == (40, 0)
 
 
 def test_trials_go_out_as_csv_and_come_back_and_the_same_file_counts_once(bench, tmp_path):

@@ -277,6 +277,13 @@ class TestTell:
             tell(line([0.1]), 7, cost=1.0)
 
 
+def test_a_reason_is_kept_as_far_as_a_storage_takes_it_whichever_way_it_comes():
+    raised = run(raising(crashbo.Crash("x" * 3000)))
+    told = optuna.create_study(sampler=CrashSampler(seed=0))
+    tell(told, told.ask(X), crash="x" * 3000)
+    assert [len(records(study)[0].reason) for study in (raised, told)] == [2000, 2000]
+
+
 class TestDeclared:
     def test_settings_survive_the_storage(self, tmp_path):
         storage = f"sqlite:///{tmp_path}/study.db"
