@@ -16,9 +16,9 @@ from crashbo.optimizer.records import Trial
 from crashbo.optimizer.running import Experiment, Fault, Inline, Loop, Recorded, Threads, opened, outcome_of
 from crashbo.optimizer.stopping import StopRule
 from crashbo.optimizer.study import Constraints, Options, Study, takes_options
-from crashbo.optimizer.view import Params, Recommendation, Threshold, View
+from crashbo.optimizer.view import Recommendation, Threshold, View
 from crashbo.search.risk import announced
-from crashbo.search.space import Space, is_number
+from crashbo.search.space import Params, Space, is_number
 
 
 @dataclass(frozen=True)

@@ -19,10 +19,10 @@ from crashbo.optimizer.observed import observations, task
 from crashbo.optimizer.records import Trial
 from crashbo.optimizer.study import Constraints, Options, Study, takes_options
 from crashbo.optimizer.told import Said, judged, surprise, takes_said
-from crashbo.optimizer.view import Params, Prediction, Recommendation, Threshold, View
+from crashbo.optimizer.view import Prediction, Recommendation, Threshold, View
 from crashbo.search.design import Design
 from crashbo.search.risk import is_bold
-from crashbo.search.space import Space
+from crashbo.search.space import Params, Space
 from crashbo.search.surrogates import Memory, Observations, Surrogates
 from crashbo.strategies.base import Task, checked_proposal
 

@@ -19,11 +19,10 @@ from crashbo.optimizer.records import AnyConstraint, Constraint, Trial
 from crashbo.optimizer.study import Study
 from crashbo.search import candidates, recommend
 from crashbo.search.acquisition import LogEI
-from crashbo.search.space import is_number
+from crashbo.search.space import Params, is_number
 from crashbo.search.surrogates import Surrogates, fit_surrogates
 
 Array = NDArray[np.float64]
-Params = Mapping[str, Any]
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ May import models and below.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,7 +50,7 @@ class Design:
         point = (np.array(self.shift) + self.given * kronecker(space.dimension)) % 1.0
         return replace(self, given=self.given + 1), space.uniform(point[None, :])[0]
 
-    def next_new(self, space: Space, tried: Sequence[Params]) -> tuple["Design", Params]:
+    def next_new(self, space: Space, tried: Sequence[Params]) -> tuple["Design", dict[str, Any]]:
         """The design after its next setting that was not tried, unless all were, and the setting."""
         design = self
         for _ in range(_TRIES):

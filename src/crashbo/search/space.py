@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
-Params = dict[str, Any]
+Params = Mapping[str, Any]  # a value per parameter
 
 SLACK = 1e-9  # judgement: of the range; rounding in a value that the user writes down is no error
 _HOT = math.sqrt(0.5)  # derived: two options lie at distance one
@@ -207,7 +207,7 @@ class Space:
             for name, p in self.parameters.items()
         )
 
-    def check(self, params: Mapping[str, Any]) -> Params:
+    def check(self, params: Params) -> dict[str, Any]:
         """The params in the space's order and types, or one clear sentence."""
         if not isinstance(params, Mapping) or set(params) != set(self.parameters):
             raise ValueError(
@@ -219,7 +219,7 @@ class Space:
                 raise ValueError(f"{name} must {p.rule()}; got {params[name]!r}. Mend it, or widen the space.")
         return {name: _plain(params[name], p) for name, p in self.parameters.items()}
 
-    def revived(self, params: Mapping[str, Any]) -> Params:
+    def revived(self, params: Params) -> dict[str, Any]:
         """Params that went through JSON, where an option that is a tuple comes back as a list."""
         out = dict(params)
         for name, p in self.parameters.items():
@@ -231,7 +231,7 @@ class Space:
         """The unit-cube point of params."""
         return np.array([u for name, p in self.parameters.items() for u in p.encode(params[name])])
 
-    def decode(self, u: Array) -> Params:
+    def decode(self, u: Array) -> dict[str, Any]:
         """The params at (or nearest to) a unit-cube point."""
         return {name: p.decode(u[at]) for name, p, at in self._slices()}
 
