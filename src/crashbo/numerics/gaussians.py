@@ -19,7 +19,6 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import erfcx, log_ndtr, ndtr
 
 Array = NDArray[np.float64]
-Side = Literal["above", "below"]
 
 LOG_SQRT_2PI = 0.5 * np.log(2.0 * np.pi)
 _SQRT_2_OVER_PI = np.sqrt(2.0 / np.pi)
@@ -63,7 +62,9 @@ def tail(z: ArrayLike) -> Tail:
     return Tail(log_ndtr(z), h, shift, r)
 
 
-def truncated_moments(mean: ArrayLike, var: ArrayLike, bound: ArrayLike, side: Side) -> TruncatedMoments:
+def truncated_moments(
+    mean: ArrayLike, var: ArrayLike, bound: ArrayLike, side: Literal["above", "below"]
+) -> TruncatedMoments:
     """Moments of N(mean, var) with only its mass on one side of `bound` kept.
 
     Args:

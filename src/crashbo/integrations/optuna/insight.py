@@ -17,6 +17,7 @@ from crashbo.integrations.optuna.settings import OnFail, Settings
 from crashbo.integrations.optuna.snapshot import Snapshot
 from crashbo.integrations.optuna.spaces import Axes, common, company
 from crashbo.integrations.optuna.stored import Reading
+from crashbo.optimizer.optimizer import Optimizer
 from crashbo.optimizer.records import AnyConstraint, Trial
 from crashbo.optimizer.study import Constraints, Noise
 from crashbo.optimizer.view import Recommendation, Threshold, View
@@ -35,6 +36,11 @@ class Insight:
     def view(self) -> View:
         """The models' view, in the params of `snapshot.axes`; they are fitted when it is first looked at."""
         return self.snapshot.view()
+
+    @cached_property
+    def optimizer(self) -> Optimizer:
+        """An Optimizer that goes on from here, in the params of `snapshot.axes`."""
+        return Optimizer.restored(self.snapshot.study, self.snapshot.trials, {})
 
     @property
     def constraints(self) -> tuple[AnyConstraint, ...]:
