@@ -75,7 +75,8 @@ def compare(old: Path, new: Path, records: Path, *words: str) -> int:
     progress("")
     histories = asks = steps = differ = 0
     for done in worker(new, "replay", str(records)):
-        verdict = f"{done['differ']} steps differ; first {done['first']}" if done["differ"] else "same"
+        count = "1 step differs" if done["differ"] == 1 else f"{done['differ']} steps differ"
+        verdict = f"{count}; first {done['first']}" if done["differ"] else "same"
         print(f"{done['name']:24s} {done['asks']:3d} asks of {done['steps']:3d} steps: {verdict}", flush=True)
         histories, asks, steps = histories + 1, asks + done["asks"], steps + done["steps"]
         differ += done["differ"] > 0

@@ -1,6 +1,7 @@
 """Histories of Optimizer: spaces, risks, strategies, constraints, and everything that can be done to a study."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import fields, is_dataclass
 from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -118,7 +119,18 @@ def look(study: Any) -> dict[str, Any]:
         "table": study.table(),
         "trials": study.trials,
     }
-    return {**said, "ask": study.ask()}
+    said["ask"] = study.ask()
+    return {**said, "kinds": kinds(said)}
+
+
+def kinds(value: Any) -> Any:
+    """Types, which JSON does not keep apart: a tuple is no list, and a number of NumPy's is no float."""
+    if is_dataclass(value):
+        return {field.name: kinds(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, dict):
+        return {str(key): kinds(v) for key, v in value.items()}
+    name = type(value).__name__
+    return [name, *map(kinds, value)] if isinstance(value, list | tuple) else name
 
 
 def by_strategy(name: str, tape: StudyTape) -> None:

@@ -7,10 +7,11 @@ the history is given the recorded answers: so it goes the recorded way to its en
 """
 
 import json
+import signal
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import chdir
+from contextlib import chdir, contextmanager
 from dataclasses import asdict, is_dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,6 +19,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import crashbo
+
+LONGEST = 120.0  # seconds of a step; the longest takes ten
 
 
 class Step(NamedTuple):
@@ -35,6 +38,10 @@ class Difference(NamedTuple):
 
 class Enough(Exception):
     """The history is as long as it was wanted."""
+
+
+class Late(BaseException):
+    """A step takes too long; whatever is done there must not take it for an error of its own."""
 
 
 class Tape:
@@ -60,8 +67,10 @@ class Tape:
         else:
             self.steps.append(self.recorded[number])
             try:
-                words = next(self._compared(self.recorded[number], performed(what, act, before)), None)
-            except Exception as error:  # whatever it is, the recorded step had none
+                with limited(LONGEST):
+                    new = performed(what, act, before)
+                words = next(self._compared(self.recorded[number], new), None)
+            except (Exception, Late) as error:  # whatever it is, the recorded step had none
                 words = f"raises {error!r}"
             if words is not None:
                 self.differences.append(Difference(number, what, words))
@@ -170,6 +179,22 @@ def performed(what: str, act: Callable[[bytes], tuple[Any, bytes]], before: byte
         answer, after = act(before)
     warned = [str(w.message) for w in caught if issubclass(w.category, RuntimeWarning)]
     return Step(what, plain(answer), warned, after)
+
+
+@contextmanager
+def limited(seconds: float) -> Iterator[None]:
+    """So long and no longer: a change may make a loop that never ends."""
+
+    def ring(*_: Any) -> None:
+        raise Late(f"no end within {seconds:g} s")
+
+    before = signal.signal(signal.SIGALRM, ring)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def plain(value: Any) -> Any:
