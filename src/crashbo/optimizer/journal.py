@@ -9,6 +9,7 @@ state the optimiser was left in) and "tell" (what came of it). One writer at a t
 import json
 import os
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -57,11 +58,11 @@ class Journal:
 
     def asked(self, trial: Trial, optimizer: Optimizer) -> None:
         """A trial was handed out."""
-        self._lines.append({"event": "ask", "trial": saving.trial_out(trial), "state": optimizer.state()})
+        self._lines.append({"event": "ask", "trial": asdict(trial), "state": optimizer.state()})
 
     def told(self, trial: Trial) -> None:
         """A trial's outcome is known."""
-        self._lines.append({"event": "tell", "trial": saving.trial_out(trial)})
+        self._lines.append({"event": "tell", "trial": asdict(trial)})
 
     def close(self) -> None:
         """Give the file and its lock back."""

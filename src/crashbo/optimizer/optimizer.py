@@ -6,7 +6,7 @@ May import strategies and below.
 import copy
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any, NamedTuple, Unpack
 
 import numpy as np
@@ -211,7 +211,7 @@ class Optimizer:
 
     def to_json(self) -> str:
         """The whole study as text, from which `from_json` goes on with the same proposals."""
-        trials = [saving.trial_out(t) for t in self.trials]
+        trials = [asdict(t) for t in self.trials]
         return saving.dumps({"config": self.config(), "trials": trials, "state": self.state()})
 
     @staticmethod
@@ -229,7 +229,7 @@ class Optimizer:
     def state(self) -> dict[str, Any]:
         """What, beside its trials, decides what the study proposes next, as plain values."""
         return {
-            "design": saving.design_out(self._design),
+            "design": asdict(self._design),
             "queue": [list(queued) for queued in self._queue],
             "confirmations": self._confirmations,
             "memory": saving.memory_out(self._memory),

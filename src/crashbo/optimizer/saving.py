@@ -102,19 +102,9 @@ def risk_in(saved: dict[str, Any]) -> Any:
     return _RISKS[saved["kind"]](**values)
 
 
-def design_out(design: Design) -> dict[str, Any]:
-    """A design as plain values."""
-    return asdict(design)
-
-
 def design_in(saved: dict[str, Any]) -> Design:
     """The design of plain values."""
     return Design(saved["size"], tuple(saved["shift"]), saved["given"])
-
-
-def trial_out(trial: Trial) -> dict[str, Any]:
-    """A trial as plain values."""
-    return asdict(trial)
 
 
 def trial_in(saved: dict[str, Any]) -> Trial:

@@ -40,15 +40,11 @@ class Float:
 
     def encode(self, value: Any) -> list[float]:
         """The value's coordinate, in [0, 1] if it is in range."""
-        low, high, at = (math.log(v) if self.log else float(v) for v in (self.low, self.high, value))
-        return [(at - low) / (high - low)]
+        return [_coordinate(self, value)]
 
     def decode(self, u: Array) -> float:
         """The value at a coordinate."""
-        if self.log:
-            low, high = math.log(self.low), math.log(self.high)
-            return min(max(math.exp(low + float(u[0]) * (high - low)), self.low), self.high)
-        return min(max(self.low + float(u[0]) * (self.high - self.low), self.low), self.high)
+        return min(max(_value(self, float(u[0])), self.low), self.high)
 
     def snap(self, U: Array) -> Array:
         """The nearest coordinates that a value has."""
@@ -82,17 +78,11 @@ class Int:
 
     def encode(self, value: Any) -> list[float]:
         """The value's coordinate in [0, 1]."""
-        low, high, at = (math.log(v) if self.log else float(v) for v in (self.low, self.high, value))
-        return [(at - low) / (high - low)]
+        return [_coordinate(self, value)]
 
     def decode(self, u: Array) -> int:
         """The value nearest to a coordinate."""
-        if self.log:
-            low, high = math.log(self.low), math.log(self.high)
-            value = math.exp(low + float(u[0]) * (high - low))
-        else:
-            value = self.low + float(u[0]) * (self.high - self.low)
-        return int(min(max(round(value), self.low), self.high))
+        return int(min(max(round(_value(self, float(u[0]))), self.low), self.high))
 
     def snap(self, U: Array) -> Array:
         """The nearest coordinates that a value has."""
@@ -276,6 +266,20 @@ class Space:
         for name, p in self.parameters.items():
             yield name, p, slice(start, start + p.width)
             start += p.width
+
+
+def _coordinate(p: Float | Int, value: Any) -> float:
+    """Where a value lies between the ends, on a logarithmic scale if the parameter has one."""
+    low, high, at = (math.log(v) if p.log else float(v) for v in (p.low, p.high, value))
+    return (at - low) / (high - low)
+
+
+def _value(p: Float | Int, u: float) -> float:
+    """What lies at a coordinate between the ends."""
+    if p.log:
+        low, high = math.log(p.low), math.log(p.high)
+        return math.exp(low + u * (high - low))
+    return p.low + u * (p.high - p.low)
 
 
 def _listed(option: Any) -> Any:

@@ -5,7 +5,7 @@ May import optimizer and below, and Optuna.
 
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,6 @@ from optuna.trial import FrozenTrial
 from crashbo.integrations.optuna.settings import Settings
 from crashbo.integrations.optuna.spaces import Axes
 from crashbo.integrations.optuna.stored import Reading
-from crashbo.optimizer import saving
 from crashbo.optimizer.optimizer import Optimizer
 from crashbo.optimizer.records import Trial
 from crashbo.optimizer.study import Study
@@ -108,7 +107,7 @@ class Snapshot:
         """The next points from one fit, and the models' memory after it; the seed is that of the first."""
         label = zlib.crc32(" ".join(self.axes.names).encode())
         state = {
-            "design": saving.design_out(self._design(seed, label)),
+            "design": asdict(self._design(seed, label)),
             "rng": seed.rng(label).bit_generator.state,
             "memory": memory,
         }
