@@ -37,28 +37,23 @@ Families: `paper` (the first five), `literature`, `hidden` (from mueller-ackley5
 pressure-vessel on) and `solo8`, a physics simulation, of which the figures are found by search and not exact.
 """
 
+import copy
 import importlib
 import inspect
 from collections.abc import Callable
 
-from crashbo.problems import engineering, hidden, literature, paper, solo8
+from crashbo.problems import engineering, hidden, literature, paper
 from crashbo.problems.problem import Episode, Limit, Problem, Truth
 
 __all__ = ["Episode", "Limit", "Problem", "Truth", "get", "names"]
 
-# Name to factory. A problem with dependencies of its own imports them within its factory: none is paid for by others.
-_FACTORIES: dict[str, Callable[[], Problem]] = {
-    **paper.FACTORIES,
-    **literature.FACTORIES,
-    **hidden.FACTORIES,
-    **engineering.FACTORIES,
-    **solo8.FACTORIES,
-}
+_PROBLEMS = {p.name: p for p in (*paper.PROBLEMS, *literature.PROBLEMS, *hidden.PROBLEMS, *engineering.PROBLEMS)}
+_SOLO8 = "solo8-jump"  # made when it is asked for: its simulator is an extra
 
 
 def names() -> list[str]:
     """All problems, the paper's first; "solo8-jump", the last, is listed even where its extra is not installed."""
-    return list(_FACTORIES)
+    return [*_PROBLEMS, _SOLO8]
 
 
 def get(name: str | Problem) -> Problem:
@@ -73,12 +68,16 @@ def get(name: str | Problem) -> Problem:
     """
     if isinstance(name, Problem):
         return name
-    if isinstance(name, str) and name in _FACTORIES:
-        return _FACTORIES[name]()
+    if name == _SOLO8:
+        from crashbo.problems.solo8 import problem as solo8  # only here: MuJoCo is slow to import
+
+        return solo8.make()
+    if isinstance(name, str) and name in _PROBLEMS:
+        return copy.deepcopy(_PROBLEMS[name])  # nobody can change it for others
     if isinstance(name, str) and ":" in name:
         return _imported(name)
     raise ValueError(
-        f"name must be one of {', '.join(_FACTORIES)}; got {name!r}. See crashbo.problems.names(), or give a Problem "
+        f"name must be one of {', '.join(names())}; got {name!r}. See crashbo.problems.names(), or give a Problem "
         "or 'module:name' of your own."
     )
 

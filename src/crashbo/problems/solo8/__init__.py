@@ -7,15 +7,3 @@ plan     where the joints should be            jump     one jump, step by step
 problem  the jump as a problem to be tuned     camera   pictures of a jump
 engine   the one door to MuJoCo, which is imported when a jump is first asked for
 """
-
-from crashbo.problems.problem import Problem
-
-
-def solo8_jump() -> Problem:
-    """Solo8 jumps as high as it can while its boards trip above a total current that nobody told."""
-    from crashbo.problems.solo8 import problem  # only here: MuJoCo is an extra, and slow to import
-
-    return problem.make()
-
-
-FACTORIES = {"solo8-jump": solo8_jump}

@@ -35,7 +35,7 @@ _SOURCE = (
 
 
 def make() -> Problem:
-    """The problem."""
+    """Solo8 jumps as high as it can while its boards trip above a total current that nobody told."""
     trip = SETUP.trip
     assert trip is not None
     return Problem(
