@@ -5,7 +5,6 @@ from pathlib import Path
 from crashbo.app import animation, demo, jump_plots, jump_report, plots, slices
 from crashbo.app.animation import Film
 from crashbo.app.demo import Story
-from crashbo.app.jump_report import MediaFile
 
 _FILES = ("first.gif", "best.gif", "crash.gif", "course.png", "slice.png", "report.html")
 
@@ -18,11 +17,11 @@ def save(story: Story, folder: Path) -> Path:
     rendered = animation.save(films)
     course, cut = folder / "course.png", folder / "slice.png"
     plots.save(jump_plots.draw_course(story), course)
-    figures = [MediaFile(course, "The course of the study")]
+    figures = {course: "The course of the study"}
     if any(t.state == "success" for t in story.trials):
         plots.save(jump_plots.draw_slice(slices.gather(story)), cut)
-        figures.append(MediaFile(cut, "What was learnt of height and current"))
-    shown = [MediaFile(film.path, film.title) for film in films]
+        figures[cut] = "What was learnt of height and current"
+    shown = {film.path: film.title for film in films}
     page = folder / "report.html"
     page.write_text(jump_report.page(story, shown, figures, rendered), encoding="utf-8")
     return page

@@ -1,6 +1,6 @@
 """One HTML page of a jumping study, pictures and all. May import every other layer."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
 from html import escape
 from pathlib import Path
 
@@ -12,16 +12,8 @@ from crashbo.optimizer.records import Trial
 from crashbo.version import __version__
 
 
-@dataclass(frozen=True)
-class MediaFile:
-    """A picture's file and what it shows."""
-
-    path: Path
-    words: str
-
-
-def page(story: Story, films: list[MediaFile], figures: list[MediaFile], rendered: bool) -> str:
-    """The page, which needs no other file."""
+def page(story: Story, films: Mapping[Path, str], figures: Mapping[Path, str], rendered: bool) -> str:
+    """The page, which needs no other file; films and figures are files with what they show."""
     kind = "rendered by MuJoCo" if rendered else "stick figures, without a graphics library"
     parts = [
         f"<h1>Solo8 learns to jump</h1><p>{counted(len(story.trials), 'trial')} of crashbo {__version__} "
@@ -29,9 +21,9 @@ def page(story: Story, films: list[MediaFile], figures: list[MediaFile], rendere
         "Nobody told it the current at which the boards trip.</p>",
         _numbers(story),
         f"<h2>Jumps</h2><p>In slow motion; {kind}.</p><div class='films'>",
-        *(_picture(film, caption=film.words) for film in films),
+        *(_picture(file, words, caption=words) for file, words in films.items()),
         "</div>",
-        *(f"<h2>{escape(figure.words)}</h2>{_picture(figure)}" for figure in figures),
+        *(f"<h2>{escape(words)}</h2>{_picture(file, words)}" for file, words in figures.items()),
         "<h2>Trials</h2>",
         _table(story),
         "<p>This is a simulation. Masses, lengths and motors are the robot's, the plan, the ranges of the gains and "
@@ -73,5 +65,5 @@ def _row(trial: Trial) -> list[str]:
     return [*cells, f"{-trial.cost:.3f}", f"{trial.measured['current']:.1f}", ""]
 
 
-def _picture(file: MediaFile, caption: str = "") -> str:
-    return html_page.picture(file.path.read_bytes(), file.words, kind=file.path.suffix[1:], caption=caption)
+def _picture(file: Path, words: str, caption: str = "") -> str:
+    return html_page.picture(file.read_bytes(), words, kind=file.suffix[1:], caption=caption)

@@ -3,6 +3,7 @@
 Colours are Okabe and Ito's, which the colour-blind tell apart, and each has one meaning throughout.
 """
 
+import io
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -16,22 +17,6 @@ from crashbo.app.blame import Blames
 from crashbo.app.illustration import FASTEST, SLOWEST, TRIP_LEVEL, Illustration
 from crashbo.app.reliability import Reliability
 
-__all__ = [
-    "CRASH",
-    "LEVEL",
-    "MODEL",
-    "NEXT",
-    "SUCCESS",
-    "Axes",
-    "Figure",
-    "draw_blame",
-    "draw_illustration",
-    "draw_reliability",
-    "dress",
-    "save",
-    "title",
-]
-
 Array = NDArray[np.float64]
 
 MODEL, CRASH, SUCCESS, NEXT, LEVEL = "#0072B2", "#D55E00", "#1A1A1A", "#009E73", "#8A6100"
@@ -44,7 +29,14 @@ _MARKERS = ("o", "s", "^", "D", "v", "P")
 
 def save(figure: Figure, path: Path) -> None:
     """Write a figure as PNG."""
-    figure.savefig(path, format="png", backend="agg", dpi=_DPI, pil_kwargs={"optimize": True})
+    path.write_bytes(png(figure))
+
+
+def png(figure: Figure, dpi: int = _DPI) -> bytes:
+    """A figure as PNG."""
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", backend="agg", dpi=dpi, pil_kwargs={"optimize": True})
+    return buffer.getvalue()
 
 
 def draw_illustration(seen: Illustration) -> Figure:
@@ -92,10 +84,8 @@ def draw_reliability(found: Sequence[Reliability]) -> Figure:
 
 def draw_blame(seen: Blames) -> Figure:
     """The probability that each constraint was violated, one row a crash; a blame that was told is filled."""
-    figure = Figure(figsize=(6.4, 1.4 + 0.28 * len(seen.numbers)), layout="constrained")
-    axes = figure.subplots()
-    dress(axes)
-    title(axes, "Blame", "probability that a constraint was violated, crash by crash")
+    size = 6.4, 1.4 + 0.28 * len(seen.numbers)
+    figure, axes = panel(size, "Blame", "probability that a constraint was violated, crash by crash")
     rows = np.arange(len(seen.numbers))
     for j, name in enumerate(seen.constraints):
         color, marker = _CAUSES[j % len(_CAUSES)], _MARKERS[j % len(_MARKERS)]
@@ -178,6 +168,15 @@ def _draw_belief(axes: Axes, x: Array, mean: Array, std: Array, truth: Array) ->
     axes.fill_between(x, mean - 2.0 * std, mean + 2.0 * std, color=MODEL, alpha=0.16, linewidth=0, zorder=2)
     axes.plot(x, mean, color=MODEL, linewidth=1.8, zorder=4)
     axes.plot(x, truth, color=_TRUTH, linewidth=1.2, linestyle=":", zorder=3)
+
+
+def panel(size: tuple[float, float], name: str, what: str) -> tuple[Figure, Axes]:
+    """A figure with one panel, and what it shows."""
+    figure = Figure(figsize=size, layout="constrained")
+    axes = figure.subplots()
+    dress(axes)
+    title(axes, name, what)
+    return figure, axes
 
 
 def dress(axes: Axes) -> None:

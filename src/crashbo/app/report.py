@@ -3,7 +3,6 @@
 May import every other layer.
 """
 
-import io
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -13,33 +12,22 @@ from crashbo.app.bench import Definition, table
 from crashbo.app.gathered import Gathered
 from crashbo.version import __version__
 
-
-def figures(gathered: Gathered) -> dict[str, bytes]:
-    """The figures as PNGs, by name."""
-    from crashbo.app import study_plots  # only here: matplotlib is an extra, and slow to import
-
-    drawn = study_plots.draw_all(gathered)
-    out = {}
-    for name, figure in drawn.items():
-        buffer = io.BytesIO()
-        study_plots.save(figure, buffer)
-        out[name] = buffer.getvalue()
-    return out
+_DPI = 130
 
 
 def write(gathered: Gathered, path: Path, pngs: Path | None = None) -> list[Path]:
     """Write the report, and its figures where `pngs` names a folder; gives the figures' paths."""
-    drawn = figures(gathered)
+    from crashbo.app import plots, study_plots  # only here: matplotlib is an extra, and slow to import
+
+    drawn = {name: plots.png(figure, _DPI) for name, figure in study_plots.draw_all(gathered).items()}
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(to_html(gathered, drawn), encoding="utf-8")
     if pngs is None:
         return []
     pngs.mkdir(parents=True, exist_ok=True)
-    written = []
     for name, png in drawn.items():
-        written.append(pngs / f"{name}.png")
-        written[-1].write_bytes(png)
-    return written
+        (pngs / f"{name}.png").write_bytes(png)
+    return [pngs / f"{name}.png" for name in drawn]
 
 
 def to_html(gathered: Gathered, drawn: dict[str, bytes]) -> str:

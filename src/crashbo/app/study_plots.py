@@ -3,26 +3,21 @@
 Colours have the meanings that they have in `plots`.
 """
 
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from crashbo.app.bench.overview import Level, Slice
 from crashbo.app.gathered import Gathered
-from crashbo.app.plots import CRASH, LEVEL, MODEL, NEXT, SUCCESS, Axes, Figure, dress, title
+from crashbo.app.plots import CRASH, LEVEL, MODEL, NEXT, SUCCESS, Axes, Figure, dress, panel, title
 from crashbo.optimizer.records import Trial
 from crashbo.search.space import Choice, Parameter
 
 Array = NDArray[np.float64]
-_DPI = 130
+_SIZE = 7.6, 3.1  # inch
 _BAND = "#E69F00"
 _SAFE = 0.9
-
-
-def save(figure: Figure, to: BinaryIO) -> None:
-    """Write a figure as PNG."""
-    figure.savefig(to, format="png", backend="agg", dpi=_DPI)
 
 
 def draw_all(g: Gathered) -> dict[str, Figure]:
@@ -41,7 +36,7 @@ def draw_all(g: Gathered) -> dict[str, Figure]:
 def draw_cost(g: Gathered) -> Figure:
     """Cost over trials, crashes and voids marked."""
     label, unit = g.definition.label, g.definition.study.units.get("cost", "")
-    figure, axes = _panel(f"{_capital(label)} over trials", "crosses are crashes, rings are voids")
+    figure, axes = panel(_SIZE, _plain(f"{_capital(label)} over trials"), "crosses are crashes, rings are voids")
     done = [t for t in g.trials if t.state == "success"]
     if done:
         costs = np.array([t.cost for t in done], dtype=float)
@@ -57,7 +52,8 @@ def draw_cost(g: Gathered) -> Figure:
 
 def draw_level(g: Gathered, name: str, levels: list[Level]) -> Figure:
     """A threshold with its interval over trials, beside what was measured."""
-    figure, axes = _panel(f"Crash threshold of {name}", "with its 90 % interval, as learnt trial by trial")
+    words = "with its 90 % interval, as learnt trial by trial"
+    figure, axes = panel(_SIZE, _plain(f"Crash threshold of {name}"), words)
     known = [
         (level.number, level.value, *level.interval) for level in levels if level.value is not None and level.interval
     ]
@@ -78,10 +74,9 @@ def draw_level(g: Gathered, name: str, levels: list[Level]) -> Figure:
 def draw_influence(g: Gathered) -> Figure:
     """Which parameters matter."""
     names = list(next(iter(g.influence.values())))
-    figure = Figure(figsize=(7.6, 1.1 + 0.42 * len(names)), layout="constrained")
-    axes = figure.subplots()
-    dress(axes)
-    title(axes, "Which parameters matter", "share of the variation over the space that involves each")
+    size = _SIZE[0], 1.1 + 0.42 * len(names)
+    words = "share of the variation over the space that involves each"
+    figure, axes = panel(size, "Which parameters matter", words)
     names.sort(key=lambda name: max(of[name] for of in g.influence.values()))
     shown = [("cost", g.definition.label, MODEL), ("safety", "P(safe)", NEXT)]
     for i, (kind, label, color) in enumerate([s for s in shown if s[0] in g.influence]):
@@ -145,15 +140,6 @@ def draw_line(g: Gathered, found: Slice) -> Figure:
     return figure
 
 
-def _panel(name: str, what: str) -> tuple[Figure, Axes]:
-    figure = Figure(figsize=(7.6, 3.1), layout="constrained")
-    axes = figure.subplots()
-    dress(axes)
-    title(axes, _plain(name), what)
-    axes.set_xlabel("trial", fontsize=9)
-    return figure, axes
-
-
 def _rail(axes: Axes, trials: list[Trial]) -> None:
     """Trials without a cost, on a rail below the others."""
     low, high = axes.get_ylim()
@@ -165,6 +151,7 @@ def _rail(axes: Axes, trials: list[Trial]) -> None:
         numbers = [t.number for t in trials if t.state == state]
         axes.plot(numbers, [at] * len(numbers), linestyle="none", markersize=6, **style)
     axes.set_ylim(low - 0.14 * (high - low), high)
+    axes.set_xlabel("trial", fontsize=9)
 
 
 def _dots(axes: Axes, g: Gathered, names: tuple[str, ...]) -> None:
