@@ -7,7 +7,6 @@ method's file runs that method anew.
 """
 
 from pathlib import Path
-from types import TracebackType
 
 from crashbo.lines import Lines, Lock
 from crashbo.paper.runs import Run, Spec, plain, revived
@@ -43,9 +42,7 @@ class RunLog:
     def __enter__(self) -> "RunLog":
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _file(self, method: str) -> Lines:

@@ -15,8 +15,7 @@ from crashbo.app.bench.definition import LARGEST, Definition, check_text, extras
 from crashbo.app.bench.fair_lock import FairLock
 from crashbo.integrations.optuna import Insight, insight
 from crashbo.integrations.optuna.corrections import Correction
-from crashbo.integrations.optuna.keys import LEASE
-from crashbo.integrations.optuna.ledger import Closed, Entry, Ledger
+from crashbo.integrations.optuna.ledger import Entry, Ledger
 from crashbo.integrations.optuna.proposer import Batch, Proposer
 from crashbo.integrations.optuna.settings import Settings
 from crashbo.optimizer.records import Trial
@@ -215,13 +214,9 @@ class Bench:
         """Let a pending trial's lease end so many seconds from now; gives when."""
         _check_lease(seconds)
         entry, until = self.entry(number), time.time() + seconds
-        try:
-            if not entry.finished:
-                self.ledger.note(entry.id, {LEASE: until})
-                return until
-        except Closed:
-            pass
-        raise Conflict(f"trial {number} must be pending to be waited for; it was told. Nothing to do.")
+        if entry.finished or not self.ledger.renew(entry.id, until):
+            raise Conflict(f"trial {number} must be pending to be waited for; it was told. Nothing to do.")
+        return until
 
     def best(self) -> Trial | None:
         """The success with the best observed cost; None before the first."""

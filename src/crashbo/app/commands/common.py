@@ -35,9 +35,6 @@ class Answer:
     code: int = 0
 
 
-Command = Callable[[argparse.Namespace], Answer | str]
-
-
 def json_text(data: Any) -> str:
     """Data as JSON, one line."""
     return json.dumps(data, default=_plain, ensure_ascii=False, allow_nan=False)
@@ -87,12 +84,12 @@ def number(value: float | None, unit: str = "") -> str:
     return "-" if value is None else f"{value:.5g}" + (f" {unit}" if unit else "")
 
 
-def params_text(definition: "Definition", params: dict[str, Any], indent: str = "  ") -> str:
+def params_text(definition: "Definition", params: dict[str, Any]) -> str:
     """A setting, one parameter a line."""
     width = max(map(len, params), default=0)
     units = definition.study.units
     lines = [
-        f"{indent}{name:{width}}  {f'{v:.6g}' if isinstance(v, float) else v} {units.get(name, '')}".rstrip()
+        f"  {name:{width}}  {f'{v:.6g}' if isinstance(v, float) else v} {units.get(name, '')}".rstrip()
         for name, v in params.items()
     ]
     return "\n".join(lines)

@@ -204,9 +204,8 @@ def draw_safe_map(safe: SafeMap) -> go.Figure:
     """P(safe) as a map, or a curve, with the trials on it."""
     if len(safe.names) == 1:
         figure = _figure(safe.title, safe.names[0], "P(safe)")
-        figure.add_scatter(
-            x=_all_shown(safe.values[0]), y=safe.p_safe[0].tolist(), name="P(safe)", line={"color": _MODEL}
-        )
+        x = [_shown(value) for value in safe.values[0]]
+        figure.add_scatter(x=x, y=safe.p_safe[0].tolist(), name="P(safe)", line={"color": _MODEL})
         figure.update_yaxes(range=[-0.05, 1.05])
     else:
         figure = _figure(safe.title, *safe.names)
@@ -216,7 +215,7 @@ def draw_safe_map(safe: SafeMap) -> go.Figure:
             "colorscale": [[0, "white"], [1, _MODEL]],
             "colorbar": {"title": {"text": "P(safe)"}},
         }
-        x, y = map(_all_shown, safe.values)
+        x, y = ([_shown(value) for value in values] for values in safe.values)
         figure.add_heatmap(x=x, y=y, z=safe.p_safe.tolist(), **scale)
         figure.update_yaxes(type="log" if safe.log[1] else None)
     figure.update_xaxes(type="log" if safe.log[0] else None)
@@ -269,10 +268,6 @@ def _grid(seen: Insight, name: str) -> list[Any]:
 def _shown(value: Any) -> Any:
     """A value as plotly takes it: numbers as they are, choices as text."""
     return value if isinstance(value, int | float) and not isinstance(value, bool) else str(value)
-
-
-def _all_shown(values: Sequence[Any]) -> list[Any]:
-    return [_shown(value) for value in values]
 
 
 def _said(params: dict[str, Any]) -> str:

@@ -15,7 +15,7 @@ from optuna import Study
 from crashbo.integrations.optuna.sampler import CrashSampler
 from crashbo.integrations.optuna.settings import OnFail, Settings
 from crashbo.integrations.optuna.snapshot import Snapshot
-from crashbo.integrations.optuna.spaces import Axes, common, company
+from crashbo.integrations.optuna.spaces import Axes, common, company, singles
 from crashbo.integrations.optuna.stored import Reading
 from crashbo.optimizer.records import AnyConstraint, Trial
 from crashbo.optimizer.study import Constraints, Noise
@@ -107,10 +107,4 @@ def insight(
     axes = Axes(space)
     if not len(axes):
         raise ValueError("study must have a trial with a parameter to look at; it has none. Run one first.")
-    single = {name: _only(d) for name, d in space.items() if d.single()}
-    return Insight(Snapshot.of(reading, axes, settings, study.direction), single)
-
-
-def _only(distribution: Any) -> Any:
-    choices = getattr(distribution, "choices", None)
-    return distribution.low if choices is None else choices[0]
+    return Insight(Snapshot.of(reading, axes, settings, study.direction), singles(space))

@@ -12,13 +12,12 @@ import optuna
 from optuna import Study
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
 from optuna.storages import BaseStorage
-from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
 from crashbo.integrations.optuna import keys, stored, writing
 from crashbo.integrations.optuna.atomic import atomic
 from crashbo.integrations.optuna.proposer import Batch, Planned
-from crashbo.integrations.optuna.settings import Settings, declared_in
+from crashbo.integrations.optuna.settings import Settings, declared_in, direction_of
 from crashbo.integrations.optuna.snapshot import Suggestion
 from crashbo.integrations.optuna.spaces import Axes, common
 from crashbo.integrations.optuna.stored import Reading
@@ -27,10 +26,6 @@ from crashbo.optimizer.records import Trial
 from crashbo.optimizer.study import Direction
 from crashbo.optimizer.told import Told
 from crashbo.search.space import Choice, Float, Int, Parameter, Space
-
-
-class Closed(Exception):
-    """Somebody else ended the trial first."""
 
 
 class _Taken(Exception):
@@ -76,7 +71,7 @@ class Ledger:
     @property
     def direction(self) -> Direction:
         """Whether the cost is to be low or high."""
-        return "maximize" if self.study.direction == StudyDirection.MAXIMIZE else "minimize"
+        return direction_of(self.study.direction)
 
     def read(self) -> "Page":
         """What the storage holds now."""
@@ -134,6 +129,14 @@ class Ledger:
         """Write what came of several trials in one commit; gives which of them were still open."""
         return writing.write(self.study, [End(e.id, told, _told_by(request)) for e, told, request in words])
 
+    def renew(self, trial_id: int, until: float) -> bool:
+        """Let a trial's lease end at a time, in seconds since 1970; False if the trial was ended by somebody else."""
+        try:
+            self.study._storage.set_trial_system_attr(trial_id, keys.LEASE, until)
+        except optuna.exceptions.UpdateFinishedTrialError:
+            return False
+        return True
+
     def add_all(self, words: Sequence[tuple[Mapping[str, Any], Told, str | None]]) -> None:
         """Write trials that were not asked for, each as a whole, in one commit."""
         distributions = self.read().distributions
@@ -180,14 +183,6 @@ class Ledger:
         found = storage.get_all_trials(self.study._study_id, deepcopy=False, states=states)
         others = [t for t in found if t.number not in ours]
         return batch.snapshot.rivals(planned.suggestion, stored.under_way(others, batch.snapshot.settings))
-
-    def note(self, trial_id: int, notes: Mapping[str, Any]) -> None:
-        """Write notes on a trial that is still open."""
-        try:
-            for key, value in notes.items():
-                self.study._storage.set_trial_system_attr(trial_id, key, value)
-        except optuna.exceptions.UpdateFinishedTrialError:
-            raise Closed from None
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from optuna.distributions import BaseDistribution
 from optuna.trial import FrozenTrial, TrialState
 
 from crashbo.integrations.optuna.snapshot import Snapshot, Suggestion, TrialSeed, seed_of
-from crashbo.integrations.optuna.spaces import Axes, common, enqueued
+from crashbo.integrations.optuna.spaces import Axes, common, enqueued, singles
 from crashbo.integrations.optuna.stored import Reading
 
 _log = logging.getLogger("crashbo")
@@ -64,19 +64,19 @@ class Proposer:
         planned = [Planned(self._wished(reading, axes, t, seed), t._trial_id) for t in queue]
         if len(queue) < count:
             planned += map(Planned, self._suggestions(count - len(queue), snapshot, seed))
-        single = {name: d.to_external_repr(_only(d)) for name, d in distributions.items() if d.single()}
+        single = singles(distributions)
         unplaced = any(t.state == TrialState.RUNNING and not t.params for t in reading.trials)
         return Batch(snapshot, distributions, tuple(_with(p, single) for p in planned), len(reading.trials), unplaced)
 
-    def propose_ahead(self, count: int = 1) -> None:
-        """Choose the next trials as things stand now, so that whoever asks next need not wait."""
+    def propose_ahead(self) -> None:
+        """Choose the next trial as things stand now, so that whoever asks next need not wait."""
         reading = Reading.of(self._study)
         if reading.declared.space is None or any(t.state == TrialState.WAITING for t in reading.trials):
             return  # what is queued needs no proposal
         snapshot = Snapshot.of(reading, Axes(reading.declared.space), reading.declared, self._study.direction)
         seed = TrialSeed(seed_of(self._study, reading.trials), len(reading.trials))
         if self._ahead is None or self._ahead[0] != _question(snapshot, seed):
-            self._ahead = _question(snapshot, seed), self._chosen(count, snapshot, {}, seed)
+            self._ahead = _question(snapshot, seed), self._chosen(1, snapshot, {}, seed)
 
     def _suggestions(self, count: int, snapshot: Snapshot, seed: TrialSeed) -> tuple[Suggestion, ...]:
         if not len(snapshot.axes):  # every parameter has a single value
@@ -117,11 +117,6 @@ def _models_of(snapshot: Snapshot) -> tuple[Any, ...]:
 def _question(snapshot: Snapshot, seed: TrialSeed) -> tuple[Any, ...]:
     """All that a suggestion depends on, but for the models' memory."""
     return snapshot.trials, snapshot.voids, snapshot.study, seed
-
-
-def _only(distribution: BaseDistribution) -> float:
-    """The internal value of a distribution that has but one."""
-    return float(getattr(distribution, "low", 0.0))
 
 
 def _with(planned: Planned, single: Mapping[str, Any]) -> Planned:

@@ -16,7 +16,7 @@ from crashbo.integrations.optuna.keys import SETTINGS
 from crashbo.integrations.optuna.spaces import distributions_of
 from crashbo.optimizer import saving
 from crashbo.optimizer.records import AnyConstraint, Constraint, Trial, Unmeasured, constraints_of
-from crashbo.optimizer.study import OPTIONS, Constraints, Options, Study, checked, takes_options
+from crashbo.optimizer.study import OPTIONS, Constraints, Direction, Options, Study, checked, takes_options
 from crashbo.search import own
 from crashbo.search.space import Space, is_number
 
@@ -79,8 +79,7 @@ class Settings:
 
     def study(self, space: Space, direction: StudyDirection, told: Sequence[Trial]) -> Study:
         """The study with these settings in a space, after these trials."""
-        towards: Literal["minimize", "maximize"] = "maximize" if direction == StudyDirection.MAXIMIZE else "minimize"
-        said = {**self.options, "constraints": self.constraints_for(told), "direction": towards}
+        said = {**self.options, "constraints": self.constraints_for(told), "direction": direction_of(direction)}
         return Study.of(space, **said)
 
     def to_json(self) -> str:
@@ -146,6 +145,11 @@ def user_attrs(study: OptunaStudy) -> dict[str, Any]:
 def declared_in(attrs: Mapping[str, Any]) -> Settings:
     """What was declared, in a study's user attributes."""
     return Settings() if SETTINGS not in attrs else Settings.from_json(attrs[SETTINGS])
+
+
+def direction_of(direction: StudyDirection) -> Direction:
+    """Optuna's direction as a word."""
+    return "maximize" if direction == StudyDirection.MAXIMIZE else "minimize"
 
 
 def _distributions(space: Any) -> dict[str, BaseDistribution] | None:

@@ -130,6 +130,12 @@ def company(trials: Iterable[FrozenTrial], known: Iterable[str]) -> dict[str, Ba
     return dict(latest)
 
 
+def singles(distributions: Distributions) -> dict[str, Any]:
+    """The parameters that have a single value, with that value."""
+    # Optuna's internal value is the lower end of a range, and the index of a choice.
+    return {name: d.to_external_repr(getattr(d, "low", 0)) for name, d in distributions.items() if d.single()}
+
+
 def enqueued(trial: FrozenTrial, distributions: Mapping[str, BaseDistribution]) -> dict[str, Any]:
     """The parameters that `enqueue_trial` fixed for this trial, as far as they lie within the distributions."""
     fixed = trial.system_attrs.get("fixed_params", {})
