@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, TypeVar
 
 from crashbo.app.bench.bench import Bench
@@ -129,10 +130,21 @@ def digest_of(trials: Sequence[Trial]) -> Digest:
 
 @dataclass
 class _Cache:
+    """What a worker remembers of its study, made when it is first needed."""
+
     place: Place
-    bench: Bench | None = None
-    proposer: Proposer | None = None
-    overview: Overview | None = None
+
+    @cached_property
+    def bench(self) -> Bench:
+        return Bench.open(self.place.store, self.place.name)
+
+    @cached_property
+    def proposer(self) -> Proposer:
+        return Proposer(self.bench.ledger.study)
+
+    @cached_property
+    def overview(self) -> Overview:
+        return Overview(self.bench.insight())
 
 
 _cache = _Cache(Place("", ""))
@@ -146,48 +158,30 @@ def _settle(place: Place) -> None:
     _cache.place = place
 
 
-def _bench() -> Bench:
-    if _cache.bench is None:
-        _cache.bench = Bench.open(_cache.place.store, _cache.place.name)
-    return _cache.bench
-
-
-def _proposer() -> Proposer:
-    if _cache.proposer is None:
-        _cache.proposer = Proposer(_bench().ledger.study)
-    return _cache.proposer
-
-
 def _propose(count: int, turn: int) -> Batch:
-    return _proposer().propose(count, turn)
+    return _cache.proposer.propose(count, turn)
 
 
 def _propose_ahead() -> None:
-    _proposer().propose_ahead()
-
-
-def _overview() -> Overview:
-    if _cache.overview is None:
-        _cache.overview = Overview(_bench().insight())
-    return _cache.overview
+    _cache.proposer.propose_ahead()
 
 
 def _picture() -> Picture | None:
-    _cache.overview = None
-    digest = digest_of(_bench().trials)
+    digest = digest_of(_cache.bench.trials)
     if not digest:
         return None
-    seen = _overview()  # what is told from here on may be in it already: then it is looked at once more
+    # What is told from here on may be in it already: then it is looked at once more.
+    seen = _cache.overview = Overview(_cache.bench.insight())
     return Picture(digest, seen.levels(), seen.recommended(), seen.blame(), seen.influence())
 
 
 def _expect(params: list[dict[str, Any]]) -> list[Expectation]:
-    return _overview().expect(params)
+    return _cache.overview.expect(params)
 
 
 def _slice(axes: list[str], at: dict[str, Any], size: int) -> Slice:
-    return _overview().slice(axes, at, size)
+    return _cache.overview.slice(axes, at, size)
 
 
 def _levels_before(count: int) -> dict[str, Level]:
-    return _overview().before(count).levels()
+    return _cache.overview.before(count).levels()
