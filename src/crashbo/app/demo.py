@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 import crashbo
+from crashbo.app.text import counted
 from crashbo.optimizer.records import Trial
 from crashbo.problems.problem import Problem
 from crashbo.problems.solo8 import problem as solo8
@@ -64,11 +65,6 @@ class Story:
 
 class Stopped(KeyboardInterrupt):
     """The user stopped a study; says what there was."""
-
-
-def counted(count: int, one: str, many: str = "") -> str:
-    """A count and what is counted: one trial, two trials."""
-    return f"{count} {one if count == 1 else many or one + 's'}"
 
 
 def play(trials: int, seed: int, say: Callable[[str], None]) -> Story:

@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 
 from crashbo.app import html_page
-from crashbo.app.demo import REPEATS, Story, counted
+from crashbo.app.demo import REPEATS, Story
+from crashbo.app.text import counted
 from crashbo.optimizer.records import Trial
 from crashbo.version import __version__
 

@@ -5,11 +5,11 @@ May import every other layer.
 
 from html import escape
 from pathlib import Path
-from typing import Any
 
 from crashbo.app import html_page
 from crashbo.app.bench import Definition, table
 from crashbo.app.gathered import Gathered
+from crashbo.app.text import value_text
 from crashbo.version import __version__
 
 _DPI = 130
@@ -55,7 +55,7 @@ def _numbers(g: Gathered) -> str:
     cells = [(str(count), what) for count, what in counts if count or what != "pending"]
     if g.best is not None:
         unit = g.definition.study.units.get("cost", "")
-        cells.append((f"{_number(g.best.cost)} {unit}", f"best, trial {g.best.number}"))
+        cells.append((f"{value_text(g.best.cost)} {unit}", f"best, trial {g.best.number}"))
     return html_page.numbers(cells)
 
 
@@ -69,12 +69,17 @@ def _findings(g: Gathered) -> str:
     head = ["", f"best, trial {g.best.number}", "recommended"]
     cost = f"{g.definition.label} {units.get('cost', '')}"
     expected = (
-        f"{_number(told['cost'][0])} (90 %: {_number(told['cost'][1])} to {_number(told['cost'][2])})" if told else ""
+        f"{value_text(told['cost'][0])} (90 %: {value_text(told['cost'][1])} to {value_text(told['cost'][2])})"
+        if told
+        else ""
     )
-    rows = [[cost, _number(g.best.cost), expected], ["P(safe)", "succeeded", f"{told['p_safe']:.2f}" if told else ""]]
+    rows = [
+        [cost, value_text(g.best.cost), expected],
+        ["P(safe)", "succeeded", f"{told['p_safe']:.2f}" if told else ""],
+    ]
     for name in g.definition.space.parameters:
-        suggested = _number(told["params"].get(name)) if told else ""
-        rows.append([f"{name} {units.get(name, '')}", _number(g.best.params.get(name)), suggested])
+        suggested = value_text(told["params"].get(name)) if told else ""
+        rows.append([f"{name} {units.get(name, '')}", value_text(g.best.params.get(name)), suggested])
     return "<h2>Settings</h2>" + html_page.table(head, rows)
 
 
@@ -86,9 +91,9 @@ def _thresholds(g: Gathered) -> str:
         rows.append(
             [
                 f"{name} {g.definition.study.units.get(name, '')}",
-                _number(level.value),
-                _number(low),
-                _number(high),
+                value_text(level.value),
+                value_text(low),
+                value_text(high),
                 how,
             ]
         )
@@ -106,10 +111,6 @@ def _blame(g: Gathered) -> str:
 
 
 def _trials(g: Gathered) -> str:
-    shown = [c for c in table.columns(g.definition, g.trials) if c[1] != "origin"]
-    rows = [[_number(table.cell(t, column)) for column in shown] for t in g.trials]
-    return html_page.table([name for _, name in shown], rows, [t.state for t in g.trials])
-
-
-def _number(value: Any) -> str:
-    return "" if value is None else f"{value:.5g}" if isinstance(value, float) else str(value)
+    columns = [c for c in table.columns(g.definition, g.trials) if c[1] != "origin"]
+    rows = [[value_text(table.cell(t, column)) for column in columns] for t in g.trials]
+    return html_page.table([name for _, name in columns], rows, [t.state for t in g.trials])

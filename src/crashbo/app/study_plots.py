@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from crashbo.app.bench.overview import Level, Slice
 from crashbo.app.gathered import Gathered
 from crashbo.app.plots import CRASH, LEVEL, MODEL, NEXT, SUCCESS, Axes, Figure, dress, panel, title
+from crashbo.app.text import value_text
 from crashbo.optimizer.records import Trial
 from crashbo.search.space import Choice, Parameter
 
@@ -91,7 +92,7 @@ def draw_influence(g: Gathered) -> Figure:
 def draw_slice(g: Gathered, found: Slice) -> Figure:
     """Expected cost and P(safe) over two parameters."""
     figure = Figure(figsize=(7.6, 3.7), layout="constrained")
-    held = ", ".join(f"{k} {_short(v)}" for k, v in found.at.items() if k not in found.axes)
+    held = ", ".join(f"{k} {value_text(v, 3)}" for k, v in found.at.items() if k not in found.axes)
     label = g.definition.label
     panels = figure.subplots(1, 2 if found.cost is not None else 1, squeeze=False)[0]
     fields = [(found.p_safe, "P(safe)", "RdBu", (0.0, 1.0))]
@@ -214,10 +215,6 @@ def _with_unit(name: str, unit: str) -> str:
 def _plain(text: str) -> str:
     """Text that matplotlib takes as it is: a dollar sign begins no formula."""
     return text.replace("\\", "").replace("$", r"\$")[:80]
-
-
-def _short(value: Any) -> str:
-    return f"{value:.3g}" if isinstance(value, float) else str(value)
 
 
 def _capital(text: str) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 
 from crashbo.app.bench.bench import Bench
 from crashbo.app.bench.definition import Definition
+from crashbo.app.text import value_text
 from crashbo.optimizer.records import Trial
 from crashbo.optimizer.told import Told, judge
 from crashbo.search.space import Choice, Int
@@ -163,6 +164,4 @@ def to_text(definition: Definition, trials: Sequence[Trial]) -> str:
 
 
 def _brief(value: Any) -> str:
-    if value is None:
-        return ""
-    return f"{value:.5g}" if isinstance(value, float) else " ".join(str(value).split())[:40]
+    return " ".join(value_text(value).split())[:40]

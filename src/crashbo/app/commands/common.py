@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from crashbo.app.text import value_text
+
 if TYPE_CHECKING:
     from crashbo.app.bench import Bench, Definition
 
@@ -88,10 +90,7 @@ def params_text(definition: "Definition", params: dict[str, Any]) -> str:
     """A setting, one parameter a line."""
     width = max(map(len, params), default=0)
     units = definition.study.units
-    lines = [
-        f"  {name:{width}}  {f'{v:.6g}' if isinstance(v, float) else v} {units.get(name, '')}".rstrip()
-        for name, v in params.items()
-    ]
+    lines = [f"  {name:{width}}  {value_text(v, 6)} {units.get(name, '')}".rstrip() for name, v in params.items()]
     return "\n".join(lines)
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from crashbo.app.commands.common import Answer, Refusal, bench_of, json_text, number, study_options
 from crashbo.app.commands.trial import trial_text
+from crashbo.app.text import counted
 
 if TYPE_CHECKING:
     from crashbo.app.bench import Bench
@@ -50,10 +51,10 @@ def _run(options: argparse.Namespace) -> Answer:
             raise Refusal(f"stopped: the last {voids} trials were void, the last one because: {trial.reason}")
     if options.json:
         return Answer("", {"trials": done})
-    return Answer(f"{done} trial{'s' * (done != 1)} run.", None)
+    return Answer(f"{counted(done, 'trial')} run.", None)
 
 
 def _so_far(bench: "Bench") -> str:
     trials, best = bench.trials, bench.best()
     crashes = sum(t.state == "crash" for t in trials)
-    return f"best {number(best.cost) if best else 'none yet'}, {crashes} crash{'es' * (crashes != 1)}"
+    return f"best {number(best.cost) if best else 'none yet'}, {counted(crashes, 'crash', 'crashes')}"

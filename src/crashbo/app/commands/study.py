@@ -16,6 +16,7 @@ from crashbo.app.commands.common import (
     patience,
     study_options,
 )
+from crashbo.app.text import counted
 
 if TYPE_CHECKING:
     from crashbo.app.bench import Definition
@@ -82,8 +83,7 @@ def _new(options: argparse.Namespace) -> Answer:
 
 def _described(definition: "Definition") -> str:
     names = [c.name for c in definition.study.constraints]
-    count = len(definition.space.parameters)
-    parameters = f"{count} parameter{'s' * (count != 1)}"
+    parameters = counted(len(definition.space.parameters), "parameter")
     return f"{parameters}, {definition.study.direction} {definition.label}, crashes by {', '.join(names)}"
 
 
@@ -215,7 +215,7 @@ def _trials(options: argparse.Namespace) -> Answer:
     bench = bench_of(options)
     if options.file:
         added, known = table.load(bench, _read(options.file))
-        text = f"{added} trial{'s' * (added != 1)} added" + (f", {known} were there from this file" if known else "")
+        text = f"{counted(added, 'trial')} added" + (f", {known} were there from this file" if known else "")
         return Answer(text, {"added": added, "known": known})
     definition, trials = bench.definition, bench.trials
     show = table.to_csv if options.csv else table.to_text
