@@ -65,38 +65,28 @@ _STATES = (("successes", "success"), ("crashes", "crash"), ("voids", "void"), ("
 def _findings(g: Gathered) -> str:
     if g.best is None:
         return "<p>No trial has succeeded yet.</p>"
-    units, told = g.definition.study.units, g.recommended
+    units, recommended = g.definition.study.units, g.recommended
     head = ["", f"best, trial {g.best.number}", "recommended"]
     cost = f"{g.definition.label} {units.get('cost', '')}"
-    expected = (
-        f"{value_text(told['cost'][0])} (90 %: {value_text(told['cost'][1])} to {value_text(told['cost'][2])})"
-        if told
-        else ""
-    )
-    rows = [
-        [cost, value_text(g.best.cost), expected],
-        ["P(safe)", "succeeded", f"{told['p_safe']:.2f}" if told else ""],
-    ]
+    expected, p_safe, params = "", "", {}
+    if recommended is not None:
+        mean, low, high = map(value_text, recommended["cost"])
+        expected, p_safe = f"{mean} (90 %: {low} to {high})", f"{recommended['p_safe']:.2f}"
+        params = recommended["params"]
+    rows = [[cost, value_text(g.best.cost), expected], ["P(safe)", "succeeded", p_safe]]
     for name in g.definition.space.parameters:
-        suggested = value_text(told["params"].get(name)) if told else ""
-        rows.append([f"{name} {units.get(name, '')}", value_text(g.best.params.get(name)), suggested])
+        values = (value_text(of.get(name)) for of in (g.best.params, params))
+        rows.append([f"{name} {units.get(name, '')}", *values])
     return "<h2>Settings</h2>" + html_page.table(head, rows)
 
 
 def _thresholds(g: Gathered) -> str:
     rows = []
     for name, level in g.levels.items():
-        low, high = level.interval or (None, None)
+        ends = level.interval or (None, None)
         how = "learnt" if level.learned else "given"
-        rows.append(
-            [
-                f"{name} {g.definition.study.units.get(name, '')}",
-                value_text(level.value),
-                value_text(low),
-                value_text(high),
-                how,
-            ]
-        )
+        unit = g.definition.study.units.get(name, "")
+        rows.append([f"{name} {unit}", *map(value_text, (level.value, *ends)), how])
     return "<h2>Crash thresholds</h2>" + html_page.table(["", "value", "5 %", "95 %", ""], rows) if rows else ""
 
 
