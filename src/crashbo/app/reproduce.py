@@ -56,7 +56,7 @@ def reproduce(options: argparse.Namespace) -> str:
     summary = summarise(campaign, runs)
     plots.save(result_plots.draw_figure(summary), options.output / "figure.png")
     plots.save(result_plots.draw_curves(summary), options.output / "curves.png")
-    origin = Origin(_command(options), cores)
+    origin = Origin(_command(campaign), cores)
     results.write_csv(summary, options.output)
     (options.output / "results.md").write_text(results.markdown(summary, origin), encoding="utf-8")
     (options.output / "index.html").write_text(results.page(summary, origin, options.output), encoding="utf-8")
@@ -79,9 +79,8 @@ def _in_short(summary: Summary, output: Path) -> str:
     )
 
 
-def _command(options: argparse.Namespace) -> str:
+def _command(campaign: Campaign) -> str:
     """The command that gives the same tables."""
-    campaign = campaign_of(options)
     words = ["crashbo reproduce", f"--repeats {campaign.repeats}", f"--trials {campaign.trials}"]
     if campaign.methods != tuple(METHODS):
         words.append(f"--methods {','.join(campaign.methods)}")

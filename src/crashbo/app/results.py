@@ -155,8 +155,8 @@ def _orderings(summary: Summary) -> Table:
         rows.append([claim.words, verdict, claim.figures])
     note = (
         "Safe shares in percent, regrets, mean distances from the start as shares of the cube's diagonal; differences "
+        "are paired by repeat, with their standard error, and count as more than chance beyond twice that."
     )
-    note += "are paired by repeat, with their standard error, and count as more than chance beyond twice that."
     return Table("The paper's orderings", note, ["Ordering", "Holds", "Measured"], rows)
 
 

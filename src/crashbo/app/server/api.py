@@ -140,7 +140,7 @@ def _add_trials(app: FastAPI, live: Live) -> None:
 
     @app.post("/api/trials", summary="A trial that was not asked for")
     def add(body: AddBody) -> Response:
-        return written(bench.add(body.setting(), body.told(), request=body.request))
+        return written(bench.add(body.params, body.told(), request=body.request))
 
     @app.post("/api/trials/{number}/tell", summary="What came of a trial; repeated, it counts once")
     def tell(number: Number, body: TellBody) -> Response:

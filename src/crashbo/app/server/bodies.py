@@ -1,6 +1,6 @@
 """What clients may send. May import every other layer."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -60,10 +60,6 @@ class AddBody(TellBody):
     """A trial that was not asked for, with what came of it."""
 
     params: Params
-
-    def setting(self) -> dict[str, Any]:
-        """Its parameters."""
-        return dict(self.params)
 
 
 class VoidBody(Body):

@@ -62,18 +62,12 @@ class Reading:
 
     def records(self, settings: Settings) -> list[Trial]:
         """Every trial, as these settings have it."""
-        found = {t.number: t for t in map(_reader(settings), self.trials)}
-        for key, said in self.attrs.items():
-            if key.startswith(CORRECTED) and (number := int(key.removeprefix(CORRECTED))) in found:
-                found[number] = Told.back(said).on(found[number])
-        return list(found.values())
+        return [_corrected(t, self.attrs) for t in map(_reader(settings), self.trials)]
 
 
 def single(trial: FrozenTrial, attrs: Mapping[str, Any], settings: Settings) -> Trial:
     """One trial's record, from itself and its study's attributes."""
-    said = attrs.get(f"{CORRECTED}{trial.number}")
-    found = _reader(settings)(trial)
-    return found if said is None else Told.back(said).on(found)
+    return _corrected(_reader(settings)(trial), attrs)
 
 
 def pending(study: Study, settings: Settings) -> list[Trial]:
@@ -84,6 +78,11 @@ def pending(study: Study, settings: Settings) -> list[Trial]:
 def under_way(trials: Sequence[FrozenTrial], settings: Settings) -> list[Trial]:
     """Those of some trials that are pending."""
     return [t for t in map(_reader(settings), trials) if t.state == "pending"]
+
+
+def _corrected(trial: Trial, attrs: Mapping[str, Any]) -> Trial:
+    said = attrs.get(f"{CORRECTED}{trial.number}")
+    return trial if said is None else Told.back(said).on(trial)
 
 
 class _Reader:
