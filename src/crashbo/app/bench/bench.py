@@ -52,7 +52,7 @@ class Asked:
 
 
 @dataclass
-class _Word:
+class _PendingTell:
     """What somebody wants to say of a trial that is believed to be under way."""
 
     entry: Entry
@@ -73,7 +73,7 @@ class Bench:
         self.ledger = ledger
         self._propose = propose or Proposer(ledger.study).propose
         self._writing = FairLock()
-        self._words: deque[_Word] = deque()  # that wait to be written
+        self._waiting: deque[_PendingTell] = deque()  # that wait to be written
         self._open: tuple[Settings, dict[int, Entry]] = Settings(), {}  # trials under way, as last read: a cache
 
     @staticmethod
@@ -232,18 +232,18 @@ class Bench:
         entry = entries.pop(number, None)
         if entry is None:
             return None
-        word = _Word(entry, judge(told, settings.constraints), request)
-        self._words.append(word)
+        word = _PendingTell(entry, judge(told, settings.constraints), request)
+        self._waiting.append(word)
         with self._writing:
             if word.counted is None:
-                self._write_words()
+                self._write_waiting()
         return told.on(entry.trial) if word.counted else None
 
-    def _write_words(self) -> None:
+    def _write_waiting(self) -> None:
         """Write what all those want to say who wait: one commit serves them together."""
         words = []
-        while self._words:
-            words.append(self._words.popleft())
+        while self._waiting:
+            words.append(self._waiting.popleft())
         for word in words:
             word.counted = False
         counted = self.ledger.close_all([(word.entry, word.told, word.request) for word in words])

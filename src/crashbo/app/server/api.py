@@ -33,7 +33,7 @@ from crashbo.version import __version__
 PAGE = Path(__file__).parents[1] / "page"
 _PING = 15.0  # seconds between signs of life on an event stream
 T = TypeVar("T")
-Number = Annotated[int, PathPart(ge=0, le=10**9, description="number of the trial")]
+TrialNumber = Annotated[int, PathPart(ge=0, le=10**9, description="number of the trial")]
 
 
 class Error(BaseModel):
@@ -131,7 +131,7 @@ def _add_trials(app: FastAPI, live: Live) -> None:
         return _json([entry_out(e) for e in bench.entries()])
 
     @app.get("/api/trials/{number}", summary="One trial")
-    def trial(number: Number) -> Response:
+    def trial(number: TrialNumber) -> Response:
         return _json(entry_out(bench.entry(number)))
 
     @app.post("/api/ask", summary="The next trial; repeated with the same request id, the same trial")
@@ -143,23 +143,23 @@ def _add_trials(app: FastAPI, live: Live) -> None:
         return written(bench.add(body.params, body.told(), request=body.request))
 
     @app.post("/api/trials/{number}/tell", summary="What came of a trial; repeated, it counts once")
-    def tell(number: Number, body: TellBody) -> Response:
+    def tell(number: TrialNumber, body: TellBody) -> Response:
         return written(bench.tell(number, body.told(), request=body.request))
 
     @app.post("/api/trials/{number}/void", summary="A fault ended it that says nothing of its setting")
-    def void(number: Number, body: VoidBody) -> Response:
+    def void(number: TrialNumber, body: VoidBody) -> Response:
         return written(bench.void(number, body.reason, request=body.request))
 
     @app.post("/api/trials/{number}/fix", summary="Correct a trial that was told")
-    def fix(number: Number, body: TellBody) -> Response:
+    def fix(number: TrialNumber, body: TellBody) -> Response:
         return written(bench.fix(number, body.told()))
 
     @app.post("/api/trials/{number}/undo", summary="Take back the last word on a trial")
-    def undo(number: Number, body: Body | None = None) -> Response:
+    def undo(number: TrialNumber, body: Body | None = None) -> Response:
         return written(bench.undo(number))
 
     @app.post("/api/trials/{number}/lease", summary="Wait longer for a trial")
-    def lease(number: Number, body: LeaseBody) -> Response:
+    def lease(number: TrialNumber, body: LeaseBody) -> Response:
         return _json({"until": bench.renew(number, body.seconds)})
 
 

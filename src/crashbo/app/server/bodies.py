@@ -11,10 +11,10 @@ Number = Annotated[float, Field(strict=True, allow_inf_nan=False, ge=-LARGEST, l
 Seconds = Annotated[float, Field(strict=True, allow_inf_nan=False, gt=0, le=1e9)]
 Name = Annotated[str, Field(strict=True, max_length=80)]
 Text = Annotated[str, Field(strict=True, max_length=500)]
-Request = Annotated[str, Field(strict=True, min_length=1, max_length=100)]
+RequestId = Annotated[str, Field(strict=True, min_length=1, max_length=100)]
 Yes = Annotated[bool, Field(strict=True)]
 Value = Number | Name | Yes
-Params = Annotated[dict[Name, Value], Field(max_length=200)]
+SentParams = Annotated[dict[Name, Value], Field(max_length=200)]
 Names = Annotated[list[Name], Field(max_length=100)]
 
 
@@ -27,7 +27,7 @@ class Body(BaseModel):
 class AskBody(Body):
     """The next trial, please."""
 
-    request: Request | None = Field(None, description="Chosen by the client; sent again, it gets the same trial.")
+    request: RequestId | None = Field(None, description="Chosen by the client; sent again, it gets the same trial.")
     lease: Seconds | None = Field(None, description="Seconds after which the trial is given up (default: the study's).")
 
 
@@ -42,7 +42,7 @@ class TellBody(Body):
         None, description="Readings in `measured` that were cut off: the true value lies there or beyond. True: all."
     )
     void: Yes | Text | None = Field(None, description="Something else went wrong: true, or what.")
-    request: Request | None = Field(None, description="Chosen by the client; sent again, it counts once.")
+    request: RequestId | None = Field(None, description="Chosen by the client; sent again, it counts once.")
 
     def told(self) -> Told:
         """What it says."""
@@ -59,14 +59,14 @@ class TellBody(Body):
 class AddBody(TellBody):
     """A trial that was not asked for, with what came of it."""
 
-    params: Params
+    params: SentParams
 
 
 class VoidBody(Body):
     """Why a trial says nothing."""
 
     reason: Text = ""
-    request: Request | None = None
+    request: RequestId | None = None
 
 
 class LeaseBody(Body):
@@ -79,7 +79,7 @@ class SliceBody(Body):
     """Which slice through the space."""
 
     axes: Annotated[list[Name], Field(min_length=1, max_length=2)]
-    at: Params
+    at: SentParams
     size: Annotated[int, Field(strict=True, ge=2, le=101)] = 41
 
 

@@ -59,7 +59,7 @@ class Gains:
 
 
 @dataclass(frozen=True)
-class Noise:
+class JumpNoise:
     """Standard deviations of what differs from jump to jump."""
 
     zero: float = 0.004  # rad, of each joint's zero
@@ -81,7 +81,7 @@ class Setup:
     com_x: float = 0.025  # m, of the base's centre of mass in front of its middle
     trip: float | None = 112.34  # A, None: boards that never trip
     tilt: float = 45.0  # deg, beyond which it falls when it comes down
-    noise: Noise = field(default_factory=Noise)
+    noise: JumpNoise = field(default_factory=JumpNoise)
 
     @property
     def untrippable(self) -> "Setup":
