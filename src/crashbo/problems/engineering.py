@@ -1,8 +1,8 @@
 """Engineering design problems: several measured quantities, each of which makes the design fail beyond a threshold.
 
-May import the public API, from the rooms that define it, and `problem`.
+May import the public API, from the modules that define it, and `problem`.
 
-Constraints that the box of the parameters already implies are left out.
+Constraints that are implied by the parameter bounds are left out.
 """
 
 from collections.abc import Mapping
@@ -12,13 +12,13 @@ from typing import Any
 from crashbo.problems.problem import Limit, Problem
 from crashbo.search.space import Float, Int
 
-_PLATE = 0.0625  # inch: rolled plates come in multiples of it
-_LOAD, _SPAN = 6000.0, 14.0  # of the welded beam: lbf and inch
+_PLATE = 0.0625  # inch: thickness of rolled plates comes in multiples of it
+_LOAD, _SPAN = 6000.0, 14.0  # of the welded beam, in lbf and inch
 _YOUNG, _SHEAR = 30e6, 12e6  # its moduli, psi
 
 
 def _simulate_pressure_vessel(params: Mapping[str, Any]) -> tuple[float, dict[str, float]]:
-    """A cylinder with two round heads: least cost of plate, forging and welds."""
+    """A cylinder with two round heads: minimum cost of plate, forging and welds."""
     shell, head = _PLATE * params["shell_plates"], _PLATE * params["head_plates"]
     r, length = params["radius"], params["length"]
     cost = 0.6224 * shell * r * length + 1.7781 * head * r**2 + 3.1661 * shell**2 * length + 19.84 * shell**2 * r
@@ -30,7 +30,7 @@ def _simulate_pressure_vessel(params: Mapping[str, Any]) -> tuple[float, dict[st
 
 
 def _simulate_welded_beam(params: Mapping[str, Any]) -> tuple[float, dict[str, float]]:
-    """A bar welded to a wall: least cost of bar and weld."""
+    """A bar welded to a wall: minimum cost of bar and weld."""
     h, length = params["weld_thickness"], params["weld_length"]
     t, b = params["bar_height"], params["bar_thickness"]
     cost = 1.10471 * h**2 * length + 0.04811 * t * b * (_SPAN + length)
@@ -53,7 +53,7 @@ def _simulate_welded_beam(params: Mapping[str, Any]) -> tuple[float, dict[str, f
 
 
 def _simulate_speed_reducer(params: Mapping[str, Any]) -> tuple[float, dict[str, float]]:
-    """A gearbox between engine and propeller: least weight."""
+    """A gearbox between engine and propeller: minimum weight."""
     x1, x2, x3, x4, x5, x6, x7 = params.values()
     cost = (
         0.7854 * x1 * x2**2 * (3.3333 * x3**2 + 14.9334 * x3 - 43.0934)
@@ -74,7 +74,7 @@ def _simulate_speed_reducer(params: Mapping[str, Any]) -> tuple[float, dict[str,
 
 
 def _simulate_tension_spring(params: Mapping[str, Any]) -> tuple[float, dict[str, float]]:
-    """A coil spring under tension or compression: least weight."""
+    """A coil spring under tension or compression: minimum weight."""
     d, coil, n = params["wire"], params["coil"], params["turns"]
     stress = (4.0 * coil**2 - d * coil) / (12566.0 * (coil * d**3 - d**4)) + 1.0 / (5108.0 * d**2)
     return (n + 2.0) * coil * d**2, {

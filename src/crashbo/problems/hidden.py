@@ -1,9 +1,9 @@
 """Hidden-constraint problems from the literature: simulations that fail in parts of the space.
 
-May import the public API, from the rooms that define it, and `problem`.
+May import the public API, from the modules that define it, and `problem`.
 
-Their authors give the failing region only; where they do so by an inequality its left side is the measured
-quantity here, and where they do so by intervals it is the distance from the nearest of them.
+Their authors only give the failing region. Where it is an inequality, its left side is the measured quantity here;
+where it is a set of intervals, the measured quantity is the distance from the nearest of them.
 """
 
 import math
@@ -28,7 +28,7 @@ _READ = "as read from SBArchOpt's description of it"
 
 
 def _simulate_mueller_ackley(params: Mapping[str, Any]) -> tuple[float, dict[str, float]]:
-    """Ackley's function, whose centre crashes, in many disconnected safe regions."""
+    """Ackley's function, whose centre crashes, with many disconnected safe regions."""
     x = vector(params)
     hole = 20.0 * exp(-0.2 * sqrt(float(np.mean(x**2))))
     cost = 20.0 - hole + math.e - exp(float(np.mean(np.cos(2.0 * pi * x))))
@@ -36,7 +36,7 @@ def _simulate_mueller_ackley(params: Mapping[str, Any]) -> tuple[float, dict[str
 
 
 def _simulate_mueller_bird(params: Mapping[str, Any]) -> tuple[float, dict[str, float]]:
-    """Mishra's bird function of two parameters; the two others only make it crash."""
+    """Mishra's bird function of two parameters; the other two only cause crashes."""
     x = vector(params)
     a, b = x[0], x[1]
     cost = (a - b) ** 2 + exp((1.0 - sin(a)) ** 2) * cos(b) + exp((1.0 - cos(b)) ** 2) * sin(a)
@@ -46,14 +46,14 @@ def _simulate_mueller_bird(params: Mapping[str, Any]) -> tuple[float, dict[str, 
 
 
 def _simulate_alimo(params: Mapping[str, Any]) -> tuple[float, dict[str, float]]:
-    """A bowl on a few islands; the bottom of the bowl lies off them."""
+    """A bowl on a few islands; the bottom of the bowl lies outside them."""
     x = vector(params)
     cost = float(np.sum((x - np.array([0.19, 0.29])) ** 2)) - 0.048
     return cost, {"ripple": 2.0 / 12.0 + 0.1 * float(np.sum(4.0 * (x - 0.7) ** 2 - 2.0 * np.cos(4.0 * pi * (x - 0.7))))}
 
 
 def _simulate_tfaily_tooth(params: Mapping[str, Any]) -> tuple[float, dict[str, float]]:
-    """Herbie's tooth with an ellipse cut out that holds the deepest wells."""
+    """Herbie's tooth with an ellipse cut out, which contains the deepest wells."""
     a, b = params["x1"], params["x2"]
     return -_tooth(a) * _tooth(b), {"ellipse": (a + b) ** 2 / 8.0 + (a - b) ** 2 / 2.0}
 

@@ -1,6 +1,6 @@
 """Constrained problems from the literature, with measured quantities that make the machine crash.
 
-May import the public API, from the rooms that define it, and `problem`.
+May import the public API, from the modules that define it, and `problem`.
 """
 
 import math
@@ -63,12 +63,12 @@ def _simulate_mishra_bird(params: Mapping[str, Any]) -> tuple[float, dict[str, f
 def _simulate_simionescu(params: Mapping[str, Any]) -> tuple[float, dict[str, float]]:
     """A saddle within the outline of a flower; two best points, symmetric."""
     x, y = params["x"], params["y"]
-    # The source has atan(x / y); eight times that angle is the same whichever way it points.
+    # The source has atan(x / y); eight times that angle is the same in every quadrant.
     return 0.1 * x * y, {"outline": x**2 + y**2 - (1.0 + 0.2 * cos(8.0 * math.atan2(x, y))) ** 2}
 
 
 def _simulate_rosenbrock_cubic_line(params: Mapping[str, Any]) -> tuple[float, dict[str, float]]:
-    """Rosenbrock's valley between a cubic and a line, which meet in the optimum."""
+    """Rosenbrock's valley between a cubic and a line, which meet at the optimum."""
     x, y = params["x"], params["y"]
     cost = (1.0 - x) ** 2 + 100.0 * (y - x**2) ** 2
     return cost, {"cubic": (x - 1.0) ** 3 - y + 1.0, "line": x + y - 2.0}

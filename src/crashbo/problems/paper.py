@@ -1,9 +1,9 @@
 """The paper's benchmarks, and its one-dimensional example.
 
-May import the public API, from the rooms that define it, and `problem`.
+May import the public API, from the modules that define it, and `problem`.
 
-All live on the unit cube with one constraint, g(x) = prod_d sin(2 pi x_d), and crash where g > 0: on half of the
-cube, in cells like those of a chessboard. Noise 0.01 on f and on g.
+All are defined on the unit cube with one constraint, g(x) = prod_d sin(2 pi x_d), and crash where g > 0: half of the
+cube, in cells like those of a chessboard. The noise on f and on g is 0.01.
 """
 
 import math
@@ -70,7 +70,7 @@ def _simulate_eggcrate(params: Mapping[str, Any]) -> tuple[float, dict[str, floa
 
 
 def _simulate_eggcrate_corner(params: Mapping[str, Any]) -> tuple[float, dict[str, float]]:
-    """The egg crate as the paper's text has it: the optimum lies where four cells meet."""
+    """The egg crate as in the paper's text: the optimum lies where four cells meet."""
     x = vector(params)
     return _eggcrate(-5.0 + 10.0 * x), {"g": _chessboard(x)}
 
@@ -94,7 +94,7 @@ def _eggcrate(u: Array) -> float:
 
 
 def _chessboard(x: Array) -> float:
-    """prod_d sin(2 pi x_d), exactly 0 where a 2 x_d is whole: optima lie there, and must not crash by rounding."""
+    """prod_d sin(2 pi x_d), exactly 0 where a 2 x_d is an integer: optima lie there, and must not crash by rounding."""
     whole = np.round(2.0 * x)
     return float(np.prod(np.where(whole % 2 == 0, 1.0, -1.0) * np.sin(np.pi * (2.0 * x - whole))))
 

@@ -1,8 +1,8 @@
-"""The robot Solo8 as a MuJoCo model. May import the public API, from the rooms that define it.
+"""The robot Solo8 as a MuJoCo model. May import the public API, from the modules that define it.
 
 Masses, inertias and lengths are those of the robot's published description (solo.urdf of example-robot-data, from the
-Open Dynamic Robot Initiative). Shapes are primitives: they are there for contact with the ground and for the eye, and
-weigh nothing. Metres, kilograms, seconds, radians; x points forward, y to the left, z up.
+Open Dynamic Robot Initiative). Shapes are primitives, used for contact with the ground and for rendering, and have no
+mass. Metres, kilograms, seconds, radians; x points forward, y to the left, z up.
 """
 
 from typing import Any
@@ -17,15 +17,18 @@ Array = NDArray[np.float64]
 
 LEGS = ("FL", "FR", "HL", "HR")
 TIMESTEP = 0.0005
-ROTOR_INERTIA, GEAR = 4.5e-6, 9.0  # at the rotor, and its ratio: the joint feels the inertia times the ratio squared
-COULOMB, VISCOUS = 0.08, 0.004  # Nm, Nms/rad at the joint: assumed, they are not published
+ROTOR_INERTIA, GEAR = (
+    4.5e-6,
+    9.0,
+)  # of the rotor, and the ratio: the joint sees the inertia times the ratio squared
+COULOMB, VISCOUS = 0.08, 0.004  # Nm, Nms/rad at the joint: assumed, since not published
 
 _HIP_X, _HIP_Y, _KNEE_Y, _FOOT_Y = 0.19, 0.1046, 0.03745, 0.008
 _BASE_BOX = (0.20, 0.055, 0.03)  # half sizes
-_GROUND, _ROBOT = 1, 2  # collision groups: the robot's parts meet the ground, not one another
-# A contact settles within 5 ms: MuJoCo's own 20 ms would let the feet sink in by 2 cm on landing.
+_GROUND, _ROBOT = 1, 2  # collision groups: the robot's parts collide with the ground, not with each other
+# A contact settles within 5 ms: with MuJoCo's default of 20 ms the feet would sink in by 2 cm on landing.
 _STIFF, _HARD = (0.005, 1.0), (0.95, 0.99, 0.001, 0.5, 2.0)
-_FRICTION = (1.0, 0.005, 0.0001)  # of the feet on the ground: sliding, turning, rolling
+_FRICTION = (1.0, 0.005, 0.0001)  # between feet and ground: sliding, torsional, rolling
 _GREY, _DARK, _FOOT = (0.72, 0.74, 0.78, 1.0), (0.25, 0.27, 0.30, 1.0), (0.84, 0.37, 0.0, 1.0)
 
 
@@ -33,7 +36,7 @@ def build(com_x: float = 0.0) -> Any:
     """The compiled model; joints in the order of `LEGS`, hip before knee.
 
     Args:
-        com_x: how far in front of its middle the base's centre of mass lies.
+        com_x: offset of the base's centre of mass to the front.
     """
     spec = mujoco.MjSpec()
     spec.option.timestep = TIMESTEP
