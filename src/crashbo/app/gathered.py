@@ -1,4 +1,4 @@
-"""All that a report of a study shows, gathered before anything is drawn or written.
+"""The data of a report, gathered before anything is drawn or written.
 
 May import every other layer.
 """
@@ -18,7 +18,7 @@ _SLICES = 3  # pairs of parameters that are drawn
 
 @dataclass(frozen=True)
 class Gathered:
-    """All that a report shows."""
+    """The data of a report."""
 
     definition: Definition
     trials: list[Trial]
@@ -33,7 +33,7 @@ class Gathered:
 
 
 def gather(bench: Bench, progress: Callable[[float], None] = lambda share: None) -> Gathered:
-    """Everything about a study; `progress` hears the share that is done."""
+    """Gather everything about a study; `progress` is called with the fraction that is done."""
     definition, trials = bench.definition, bench.trials
     when = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
     if not any(t.counts for t in trials):

@@ -1,6 +1,6 @@
 """HTML pages that need no other file: tables, pictures and the frame around them. Imports nothing of crashbo.
 
-No script, nothing loaded from elsewhere: a page can be mailed, opens in any viewer, and prints.
+No scripts, nothing loaded from elsewhere: a page can be mailed, opened in any viewer, and printed.
 """
 
 import base64
@@ -24,12 +24,12 @@ def page(title: str, body: Iterable[str]) -> str:
 
 
 def numbers(cells: Iterable[tuple[str, str]]) -> str:
-    """Large numbers side by side, each with what it is."""
+    """Large numbers side by side, each with a label."""
     return f"<div class='numbers'>{''.join(f'<div><b>{escape(n)}</b>{escape(what)}</div>' for n, what in cells)}</div>"
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]], classes: Sequence[str] = ()) -> str:
-    """A table that scrolls by itself where it is too wide; `classes` has one CSS class per row."""
+    """A table, which scrolls sideways if it is too wide; `classes` has one CSS class per row."""
     top = "".join(f"<th>{escape(cell)}</th>" for cell in head)
     body = ""
     for i, row in enumerate(rows):
@@ -39,7 +39,7 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]], classes: Sequence[
 
 
 def picture(data: bytes, words: str, *, kind: str = "png", caption: str = "") -> str:
-    """A picture, stored in the page itself; `words` is what it shows, for those who cannot see it."""
+    """A picture, embedded in the page; `words` is its alternative text."""
     below = f"<figcaption>{escape(caption)}</figcaption>" if caption else ""
     source = f"data:image/{kind};base64,{base64.b64encode(data).decode('ascii')}"
     return f"<figure><img alt='{escape(words)}' src='{source}'>{below}</figure>"

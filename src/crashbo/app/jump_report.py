@@ -1,4 +1,4 @@
-"""One HTML page of a jumping study, pictures and all. May import every other layer."""
+"""One HTML page of a jumping study, pictures included. May import every other layer."""
 
 from collections.abc import Mapping
 from html import escape
@@ -14,7 +14,7 @@ from crashbo.version import __version__
 
 
 def page(story: Story, films: Mapping[Path, str], figures: Mapping[Path, str], rendered: bool) -> str:
-    """The page, which needs no other file; films and figures are files with what they show."""
+    """The page, which needs no other file; films and figures map files to what they show."""
     kind = "rendered by MuJoCo" if rendered else "stick figures, without a graphics library"
     parts = [
         f"<h1>Solo8 learns to jump</h1><p>{counted(len(story.trials), 'trial')} of crashbo {__version__} "

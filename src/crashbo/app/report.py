@@ -1,4 +1,4 @@
-"""A study as one HTML file that can be mailed around, and its figures. Writes; `study_plots` draws.
+"""The report of a study as one HTML file, and its figures. `study_plots` draws them.
 
 May import every other layer.
 """
@@ -16,7 +16,7 @@ _DPI = 130
 
 
 def write(gathered: Gathered, path: Path, pngs: Path | None = None) -> list[Path]:
-    """Write the report, and its figures where `pngs` names a folder; gives the figures' paths."""
+    """Write the report, and its figures if `pngs` names a folder; returns the paths of the figures."""
     from crashbo.app import plots, study_plots  # only here: matplotlib is an extra, and slow to import
 
     drawn = {name: plots.png(figure, _DPI) for name, figure in study_plots.draw_all(gathered).items()}
@@ -31,7 +31,7 @@ def write(gathered: Gathered, path: Path, pngs: Path | None = None) -> list[Path
 
 
 def to_html(gathered: Gathered, drawn: dict[str, bytes]) -> str:
-    """The report as one text."""
+    """The report as HTML."""
     name, goal = gathered.definition.name, _goal(gathered.definition)
     parts = [
         f"<h1>{escape(name)}</h1><p class='soft'>{escape(goal)} · {gathered.when} · crashbo {__version__}</p>",

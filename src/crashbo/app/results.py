@@ -1,6 +1,6 @@
-"""A campaign's outcome as tables: CSV, Markdown and one HTML page. May import every other layer.
+"""The results of a campaign as tables: CSV, Markdown and one HTML page. May import every other layer.
 
-Gathers rows from a `Summary` and writes them; draws nothing itself.
+Gathers rows from a `Summary` and writes them.
 """
 
 import csv
@@ -29,7 +29,7 @@ _NONE = "-"
 
 
 class Table(NamedTuple):
-    """A title, what to know about it, a head and rows, all text."""
+    """A table of text with its title and a note."""
 
     title: str
     note: str
@@ -39,7 +39,7 @@ class Table(NamedTuple):
 
 @dataclass(frozen=True)
 class Origin:
-    """How the figures came about."""
+    """How the results were produced."""
 
     command: str
     cores: int
@@ -51,12 +51,12 @@ class Origin:
 
 
 def tables(summary: Summary) -> list[Table]:
-    """Everything that is said in figures."""
+    """All tables."""
     return [_safe(summary), _regret(summary), _thresholds(summary), _orderings(summary), _times(summary)]
 
 
 def markdown(summary: Summary, origin: Origin) -> str:
-    """The outcome as Markdown."""
+    """The results as Markdown."""
     parts = ["# The paper's comparison", _protocol(summary), f"`{origin.command}`, with {origin.words()}."]
     for table in tables(summary):
         parts += [f"## {table.title}", table.note, _markdown_table(table)]
@@ -65,7 +65,7 @@ def markdown(summary: Summary, origin: Origin) -> str:
 
 
 def page(summary: Summary, origin: Origin, folder: Path) -> str:
-    """The outcome as one HTML page that needs nothing beside itself; figures are taken from the folder."""
+    """The results as one HTML page that needs no other file; figures are read from the folder."""
     body = [f"<h1>The paper's comparison</h1><p>{escape(_protocol(summary))}</p>"]
     for name, words in FIGURES.items():
         body.append(html_page.picture((folder / name).read_bytes(), words, caption=words))
@@ -76,7 +76,7 @@ def page(summary: Summary, origin: Origin, folder: Path) -> str:
 
 
 def write_csv(summary: Summary, folder: Path) -> None:
-    """Table I, final figures of every run, and curves."""
+    """Write table I, the final numbers of every run, and the curves."""
     table = _safe(summary)
     _write_rows(folder / "table1.csv", [table.head, *table.rows])
     head = ["method", "problem", "repeat", "safe_percent", "regret", "crashes", "reach", "seconds_a_trial"]
@@ -96,7 +96,7 @@ def write_csv(summary: Summary, folder: Path) -> None:
 
 
 def curves(cell: Cell) -> tuple[Sequence[float], Sequence[float], Sequence[float]]:
-    """Mean and median regret, and mean crashes, after each trial; regret is not defined before every run succeeded."""
+    """Mean and median regret, and mean crashes, after each trial; regret is NaN until every run has had a success."""
     return tuple(cell.regrets.mean(axis=0)), tuple(np.median(cell.regrets, axis=0)), tuple(cell.crashes.mean(axis=0))
 
 
@@ -144,7 +144,7 @@ def _thresholds(summary: Summary) -> Table:
 
 
 def _times(summary: Summary) -> Table:
-    note = "Milliseconds a trial, mean over runs, as measured on a machine that may have been busy."
+    note = "Milliseconds per trial, mean over runs, as measured on a machine that may have been busy."
     return _grid(summary, "Time", note, lambda cell: f"{1e3 * cell.seconds.mean():.0f}")
 
 
@@ -163,7 +163,7 @@ def _orderings(summary: Summary) -> Table:
 def _grid(
     summary: Summary, title: str, note: str, words: Callable[[Cell], str], methods: Iterable[str] | None = None
 ) -> Table:
-    """One row a method, one column a problem."""
+    """One row per method, one column per problem."""
     rows = [
         [
             METHODS[m].label,

@@ -1,6 +1,6 @@
-"""Figures of a study, from what was `gathered`. May import every other layer; matplotlib by way of `plots`.
+"""Figures of a study, from `gathered` data. May import every other layer; matplotlib through `plots`.
 
-Colours have the meanings that they have in `plots`.
+Colours have the same meanings as in `plots`.
 """
 
 from typing import Any
@@ -22,7 +22,7 @@ _SAFE = 0.9
 
 
 def draw_all(g: Gathered) -> dict[str, Figure]:
-    """All figures that there is something to show in, by name."""
+    """All figures for which there are data, by name."""
     if not any(t.counts for t in g.trials):
         return {}
     out = {"cost": draw_cost(g)}
@@ -35,7 +35,7 @@ def draw_all(g: Gathered) -> dict[str, Figure]:
 
 
 def draw_cost(g: Gathered) -> Figure:
-    """Cost over trials, crashes and voids marked."""
+    """Cost over trials, with crashes and voids marked."""
     label, unit = g.definition.label, g.definition.study.units.get("cost", "")
     figure, axes = panel(_SIZE, _plain(f"{_capital(label)} over trials"), "crosses are crashes, rings are voids")
     done = [t for t in g.trials if t.state == "success"]
@@ -52,7 +52,7 @@ def draw_cost(g: Gathered) -> Figure:
 
 
 def draw_level(g: Gathered, name: str, levels: list[Level]) -> Figure:
-    """A threshold with its interval over trials, beside what was measured."""
+    """A threshold with its interval over trials, and the measurements."""
     words = "with its 90 % interval, as learnt trial by trial"
     figure, axes = panel(_SIZE, _plain(f"Crash threshold of {name}"), words)
     known = [
@@ -73,7 +73,7 @@ def draw_level(g: Gathered, name: str, levels: list[Level]) -> Figure:
 
 
 def draw_influence(g: Gathered) -> Figure:
-    """Which parameters matter."""
+    """The influence of each parameter on cost and P(safe)."""
     names = list(next(iter(g.influence.values())))
     size = _SIZE[0], 1.1 + 0.42 * len(names)
     words = "share of the variation over the space that involves each"
@@ -142,7 +142,7 @@ def draw_line(g: Gathered, found: Slice) -> Figure:
 
 
 def _rail(axes: Axes, trials: list[Trial]) -> None:
-    """Trials without a cost, on a rail below the others."""
+    """Mark trials without a cost on a line below the others."""
     low, high = axes.get_ylim()
     at = low - 0.07 * (high - low)
     for state, style in (
@@ -199,7 +199,7 @@ def _coordinate(parameter: Parameter, value: Any) -> float:
 
 
 def _ends(values: Array, always: list[float]) -> tuple[float, float]:
-    """Ends that hold the bulk of the values: one huge cost must not flatten all others."""
+    """Axis limits that contain the bulk of the values: one huge cost must not flatten all others."""
     q10, q25, q75, q90 = np.quantile(values, [0.1, 0.25, 0.75, 0.9])
     spread = max(q75 - q25, 0.5 * (q90 - q10))
     low = min(max(float(values.min()), q25 - 4.0 * spread), *always, np.inf)
@@ -213,7 +213,7 @@ def _with_unit(name: str, unit: str) -> str:
 
 
 def _plain(text: str) -> str:
-    """Text that matplotlib takes as it is: a dollar sign begins no formula."""
+    """Text escaped for matplotlib, where a dollar sign would begin a formula."""
     return text.replace("\\", "").replace("$", r"\$")[:80]
 
 

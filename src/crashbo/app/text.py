@@ -1,8 +1,8 @@
-"""Numbers and counts as people read them. Imports nothing."""
+"""Numbers and counts as text. Imports nothing."""
 
 
 def value_text(value: object, digits: int = 5) -> str:
-    """A value as text: a float to so many digits, None as nothing."""
+    """A value as text: floats with this many significant digits, None as the empty string."""
     return "" if value is None else f"{value:.{digits}g}" if isinstance(value, float) else str(value)
 
 
