@@ -34,8 +34,9 @@ ROWS = {
         ("app",),
     ),
     "crashbo.app": (
-        ("__init__", "animation", "bench", "blame", "demo", "illustration", "reliability", "results"),
-        ("gathered", "jump_report", "plots", "server", "slices"),
+        ("__init__", "html_page", "text"),
+        ("animation", "bench", "blame", "demo", "illustration", "reliability"),
+        ("gathered", "jump_report", "plots", "results", "server", "slices"),
         ("jump_plots", "result_plots", "study_plots"),
         ("demo_files", "report", "reproduce"),
         ("commands",),

@@ -1,10 +1,10 @@
-"""An append-only file of JSON objects, one a line, and the lock under which it is written.
+"""An append-only file of JSON objects, one per line, and the lock that guards it.
 
 Belongs to all layers, so it needs the standard library only.
 
 A line is flushed and synced before anything else happens: a process that is killed at any moment loses nothing that it
-appended, and what the kill left of a line is cut off by the next reader. Whoever reads or appends holds a `Lock`: on
-the file itself, or on one that stands for a folder of them.
+appended, and the next reader cuts off a line that was written only in part. Readers and writers hold a `Lock`, on the
+file itself or on a lock file for a whole folder.
 """
 
 import fcntl
@@ -16,11 +16,11 @@ from typing import Any, NoReturn
 
 
 class Lock:
-    """One holder at a time, among all processes, until it is closed.
+    """An exclusive lock among all processes, held until it is closed.
 
     Args:
-        path: the file that is locked; made if it is not there.
-        refusal: what a second holder is told.
+        path: the file to lock; created if it does not exist.
+        refusal: message of the ValueError that a second holder gets.
     """
 
     def __init__(self, path: Path, refusal: str) -> None:
@@ -32,17 +32,17 @@ class Lock:
             raise ValueError(refusal) from None
 
     def close(self) -> None:
-        """Give it back."""
+        """Release it."""
         self._file.close()
 
 
 class Lines:
-    """A file with one JSON object a line, held open.
+    """A file with one JSON object per line, held open.
 
     Args:
-        path: made if it is not there.
-        rule: what every line must be, for the sentence that refuses one.
-        remedy: what to do about a line that is not.
+        path: the file; created if it does not exist.
+        rule: what every line must be, for error messages.
+        remedy: what to do about a line that is not, for error messages.
         plain: turns a value that JSON does not know into one that it does.
     """
 
@@ -59,12 +59,12 @@ class Lines:
         os.fsync(self._file.fileno())
 
     def begins(self, start: bytes) -> bool:
-        """Whether the file begins so, as far as it goes."""
+        """Whether the file begins with these bytes, or is the beginning of them."""
         self._file.seek(0)
         return start.startswith(self._file.read(len(start)))
 
     def read(self) -> list[dict[str, Any]]:
-        """All whole lines; what a kill left of the last one is cut off."""
+        """All complete lines; a last line that was written only in part is cut off."""
         self._file.seek(0)
         text = self._file.read()
         whole = text[: text.rfind(b"\n") + 1]
@@ -82,9 +82,9 @@ class Lines:
         return entries
 
     def refuse(self, number: int) -> NoReturn:
-        """Say which line is not what it must be."""
+        """Raise a ValueError that names the invalid line."""
         raise ValueError(f"{self._rule}; line {number} of {self.path} is none. {self._remedy}")
 
     def close(self) -> None:
-        """Give the file back."""
+        """Close the file."""
         self._file.close()

@@ -194,7 +194,7 @@ def test_words_that_wait_together_are_one_commit_and_a_trial_that_was_told_meanw
     bench._writing.__enter__()  # as if somebody wrote: all four have to wait
     with ThreadPoolExecutor(4) as pool:
         told = [pool.submit(bench.tell, n, Told.of(cost=0.1 * n)) for n in numbers]
-        while len(bench._words) < 4:
+        while len(bench._waiting) < 4:
             time.sleep(0.005)
         bench._writing.__exit__()
     assert commits == [4]

@@ -1,1 +1,1 @@
-"""App: what a user runs and looks at. May import every other layer."""
+"""App: command line, bench, HTTP service, plots and reports. May import every other layer."""

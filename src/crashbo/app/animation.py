@@ -1,6 +1,6 @@
-"""Animated GIFs of jumps: the one door to Pillow (which matplotlib brings). May import every other layer.
+"""Animated GIFs of jumps; the only import of Pillow (a dependency of matplotlib). May import every other layer.
 
-Frames are rendered by MuJoCo where a graphics library works, and drawn as stick figures from the side where none does.
+Frames are rendered by MuJoCo if a graphics library works, and drawn as stick figures from the side if not.
 """
 
 from dataclasses import dataclass
@@ -17,18 +17,18 @@ from crashbo.problems.solo8.plan import FOOT_RADIUS, TICK
 Array = NDArray[np.float64]
 
 WIDTH, HEIGHT = 360, 300
-_BEGIN, _EVERY = 0.30, 0.030  # s of the jump: where a film begins, and between two frames
-_SHOWN = 0.070  # s that a frame is shown: slow motion
-_LINGER = 1.0  # s that the last one is
+_BEGIN, _EVERY = 0.30, 0.030  # s of the jump: start of a film, and time between two frames
+_SHOWN = 0.070  # s for which a frame is shown: slow motion
+_LINGER = 1.0  # s for which the last one is shown
 _COLOURS = 64
-_SCALE = 3  # stick figures are drawn so much larger, and shrunk: smooth edges
-_METRE = 300.0  # pixels of a stick figure's picture
+_SCALE = 3  # stick figures are drawn larger by this factor, then shrunk for smooth edges
+_METRE = 300.0  # pixels per metre of a stick figure
 _INK, _NEAR, _FAR, _GROUND, _CRASH = "#1A1A1A", "#404040", "#B0B0B0", "#8C8C8C", "#D55E00"
 
 
 @dataclass(frozen=True)
 class Film:
-    """A jump to be shown."""
+    """A jump to show."""
 
     path: Path
     title: str
@@ -37,7 +37,7 @@ class Film:
 
 
 def save(films: list[Film]) -> bool:
-    """Write films as GIFs; says whether they were rendered (True) or drawn as stick figures."""
+    """Write films as GIFs; returns whether they were rendered (True) or drawn as stick figures."""
     ticks = [np.arange(round(_BEGIN / TICK), len(film.tape.pose), round(_EVERY / TICK)) for film in films]
     poses = [film.tape.pose[at] for film, at in zip(films, ticks, strict=True)]
     frames = camera.film(np.concatenate(poses), WIDTH, HEIGHT)
@@ -52,7 +52,7 @@ def save(films: list[Film]) -> bool:
 
 
 def _stick_figure(pose: Array) -> Image.Image:
-    """A pose from its right side: far legs grey, near legs and trunk dark."""
+    """A pose seen from the right: far legs grey, near legs and trunk dark."""
     image = Image.new("RGB", (_SCALE * WIDTH, _SCALE * HEIGHT), "white")
     pen = ImageDraw.Draw(image)
     ground = _pixel(np.array([0.0, 0.0, 0.0]))[1]
@@ -74,7 +74,7 @@ def _pixel(point: Array) -> tuple[float, float]:
 
 
 def _captioned(image: Image.Image, film: Film, tick: int) -> Image.Image:
-    """The frame with the jump's title, its time and height, and why it crashed once it has."""
+    """The frame with title, time and height of the jump, and the reason once it has crashed."""
     pen = ImageDraw.Draw(image)
     large, small = ImageFont.load_default(17), ImageFont.load_default(13)
     pen.text((10, 8), film.title, fill=_INK, font=large)
@@ -85,7 +85,7 @@ def _captioned(image: Image.Image, film: Film, tick: int) -> Image.Image:
 
 
 def _palette(image: Image.Image) -> Image.Image:
-    """The colours of a frame, and those that are small but matter."""
+    """The colours of a frame, plus those that cover few pixels but matter."""
     swatches = image.copy()
     pen = ImageDraw.Draw(swatches)
     for k, colour in enumerate((_INK, _CRASH)):
@@ -94,7 +94,7 @@ def _palette(image: Image.Image) -> Image.Image:
 
 
 def _write(film: Film, images: list[Image.Image]) -> None:
-    palette = _palette(images[len(images) // 2])  # one for all frames: a new one each would flicker
+    palette = _palette(images[len(images) // 2])  # one for all frames, to avoid flicker
     flat = [image.quantize(palette=palette, dither=Image.Dither.NONE) for image in images]
     times = [round(1000 * _SHOWN)] * (len(flat) - 1) + [round(1000 * _LINGER)]
     flat[0].save(film.path, save_all=True, append_images=flat[1:], duration=times, loop=0, optimize=True)

@@ -1,6 +1,6 @@
-"""Which constraint each crash is put down to.
+"""Which constraint each crash is attributed to.
 
-May import every other layer. Gathers what `plots` draws; draws nothing itself.
+May import every other layer. Gathers the data that `plots` draws.
 """
 
 from dataclasses import dataclass
@@ -15,12 +15,12 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Blames:
-    """Probabilities, one row a crash and one column a constraint."""
+    """Probabilities, one row per crash and one column per constraint."""
 
     numbers: tuple[int, ...]  # of the trials that crashed
     constraints: tuple[str, ...]
     p: Array
-    told: NDArray[np.bool_]  # where the user named the constraint
+    told: NDArray[np.bool_]  # whether the user named the constraint
 
 
 def gather(optimizer: Optimizer) -> Blames:

@@ -11,12 +11,12 @@ from crashbo.app.commands import demo, run, share, study, trial
 from crashbo.app.commands.common import Answer, Refusal, json_text
 from crashbo.version import __version__
 
-# What a command needs beyond the core, and the extra that brings it.
+# What a command needs beyond the core, and the extra that installs it.
 _EXTRAS = {"matplotlib": ("draws with matplotlib", "plot"), "mujoco": ("simulates with MuJoCo", "robot")}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; gives the exit code: 0 done, 1 could not be done, 2 (argparse's) not understood."""
+    """Run the command line; returns the exit code: 0 success, 1 failure, 2 invalid arguments (from argparse)."""
     options = _parser().parse_args(arguments)
     try:
         with warnings.catch_warnings():
@@ -38,13 +38,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     answer = Answer(said, None) if isinstance(said, str) else said
     try:
         print(json_text(answer.data) if getattr(options, "json", False) else answer.text, flush=True)
-    except BrokenPipeError:  # whoever read it has read enough
+    except BrokenPipeError:  # the reader has closed the pipe
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return int(answer.code)
 
 
 def _note(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
-    """A warning as people read it: without the line of code that gave it."""
+    """Show a warning without the line of code that raised it."""
     print(f"Note: {' '.join(str(message).split())}", file=sys.stderr)
 
 

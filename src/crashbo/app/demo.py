@@ -1,6 +1,6 @@
 """The demonstration: Solo8 learns to jump, live in the terminal. May import every other layer.
 
-Gathers what `jump_plots`, `animation` and `jump_report` show; draws nothing itself.
+Gathers the data that `jump_plots`, `animation` and `jump_report` show.
 """
 
 import time
@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 import crashbo
+from crashbo.app.text import counted
 from crashbo.optimizer.records import Trial
 from crashbo.problems.problem import Problem
 from crashbo.problems.solo8 import problem as solo8
@@ -17,7 +18,7 @@ from crashbo.problems.solo8.jump import Flight, jump
 
 REPEATS = 10
 _BLAME = {"boards": "current", "fell": "fall"}  # the first word of a crash's reason names its cause
-_TRIES = 8  # settings that are repeated in search of one that always succeeds
+_TRIES = 8  # settings that are repeated, at most, to find one that always succeeds
 
 
 @dataclass(frozen=True)
@@ -30,9 +31,9 @@ class Learnt:
 
 @dataclass(frozen=True)
 class Repeats:
-    """A setting, repeated."""
+    """Repeats of one setting."""
 
-    number: int  # of the trial it is from
+    number: int  # of the trial that had this setting
     params: dict[str, float]
     heights: tuple[float, ...]
     currents: tuple[float, ...]
@@ -41,19 +42,19 @@ class Repeats:
 
 @dataclass(frozen=True)
 class Story:
-    """A whole study: its trials, what was learnt after each, and the repeats of its best settings."""
+    """A complete study: its trials, what was learnt after each, and the repeats of its best settings."""
 
     seed: int
     optimizer: crashbo.Optimizer = field(repr=False)  # after the last trial
     trials: tuple[Trial, ...]
     learnt: tuple[Learnt, ...]
-    repeats: tuple[Repeats, ...]  # best first; the last is the one that held, if any did
-    trip: float  # the truth, which the optimiser never saw
+    repeats: tuple[Repeats, ...]  # best first; the last one always succeeded, if any did
+    trip: float  # the true trip level, which the optimiser never saw
     seconds: float
 
     @property
     def confirmed(self) -> Repeats | None:
-        """The best setting of which every repeat succeeded."""
+        """The best setting for which every repeat succeeded."""
         return self.repeats[-1] if self.repeats and not self.repeats[-1].crashes else None
 
     @property
@@ -63,19 +64,14 @@ class Story:
 
 
 class Stopped(KeyboardInterrupt):
-    """The user stopped a study; says what there was."""
-
-
-def counted(count: int, one: str, many: str = "") -> str:
-    """A count and what is counted: one trial, two trials."""
-    return f"{count} {one if count == 1 else many or one + 's'}"
+    """The user stopped the study; the message says how far it got."""
 
 
 def play(trials: int, seed: int, say: Callable[[str], None]) -> Story:
-    """Run the study and tell it as it goes.
+    """Run the study and report on it as it goes.
 
     Raises:
-        Stopped: by the user, at any moment.
+        Stopped: when the user interrupts.
     """
     since = time.monotonic()
     problem = crashbo.problems.get("solo8-jump")
@@ -104,12 +100,12 @@ def play(trials: int, seed: int, say: Callable[[str], None]) -> Story:
 
 
 def record(params: dict[str, float], seed: int) -> Flight:
-    """A jump at params on tape."""
+    """A recorded jump at params."""
     return jump(solo8.gains(params), solo8.SETUP, rng=np.random.default_rng([seed, 2]), record=True)
 
 
 def summary(story: Story) -> str:
-    """What came of it, in a few lines."""
+    """The results in a few lines."""
     lines = ["", f"Trials    {_counts(story.trials)}"]
     for again in story.repeats:
         fate = f"{again.crashes} of {REPEATS} repeats crash" if again.crashes else "all repeats succeed"
@@ -144,7 +140,7 @@ def _counts(trials: Sequence[Trial]) -> str:
 
 
 def _so_far(trials: Sequence[Trial]) -> str:
-    """What there was when the user stopped it."""
+    """How far the study got when the user stopped it."""
     best = min((t for t in trials if t.state == "success"), key=_cost, default=None)
     top = "no jump yet" if best is None else f"best so far {-_cost(best):.3f} m (trial {best.number})"
     return f"Stopped after {counted(len(trials), 'trial')} ({_counts(trials)}): {top}. Nothing was saved."
@@ -164,7 +160,7 @@ def _height(again: Repeats) -> str:
 
 
 def _measured_noise(problem: Problem, rng: np.random.Generator) -> dict[str, float]:
-    """Standard deviations of ten jumps at the start, as the paper measures them."""
+    """Standard deviations of ten jumps at the start, measured as in the paper."""
     outcomes = [problem.evaluate(solo8.START, rng) for _ in range(REPEATS)]
     costs, currents = [o.cost for o in outcomes], [o.measured["current"] for o in outcomes]
     return {"cost": float(np.std(costs, ddof=1)), "current": float(np.std(currents, ddof=1))}
@@ -175,13 +171,13 @@ def _step(optimizer: crashbo.Optimizer, problem: Problem, rng: np.random.Generat
     try:
         outcome = problem.evaluate(trial.params, rng)
     except crashbo.Crash as crash:
-        # Whoever stands beside the robot sees which of the two it was.
+        # An operator next to the robot sees which of the two it was.
         return optimizer.tell(trial, crash=crash.reason, blame=_BLAME[crash.reason.split()[0].rstrip(":")])
     return optimizer.tell(trial, cost=outcome.cost, measured=outcome.measured)
 
 
 def _repeat_best(trials: list[Trial], problem: Problem, rng: np.random.Generator) -> tuple[Repeats, ...]:
-    """Ten repeats of the best setting; while some crash, of the next best."""
+    """Ten repeats of the best setting; if some crash, of the next best, and so on."""
     done: list[Repeats] = []
     successes = sorted((t for t in trials if t.state == "success"), key=_cost)
     for trial in successes[:_TRIES]:

@@ -1,4 +1,4 @@
-"""All that a report of a study shows, gathered before anything is drawn or written.
+"""The data of a report, gathered before anything is drawn or written.
 
 May import every other layer.
 """
@@ -18,7 +18,7 @@ _SLICES = 3  # pairs of parameters that are drawn
 
 @dataclass(frozen=True)
 class Gathered:
-    """All that a report shows."""
+    """The data of a report."""
 
     definition: Definition
     trials: list[Trial]
@@ -33,40 +33,38 @@ class Gathered:
 
 
 def gather(bench: Bench, progress: Callable[[float], None] = lambda share: None) -> Gathered:
-    """Everything about a study; `progress` hears the share that is done."""
+    """Gather everything about a study; `progress` is called with the fraction that is done."""
     definition, trials = bench.definition, bench.trials
-    told = any(t.counts for t in trials)
-    seen = Overview(bench.insight()) if told else None
+    when = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
+    if not any(t.counts for t in trials):
+        return Gathered(definition, trials, None, None, {}, {}, {}, {}, [], when)
+    seen, best = Overview(bench.insight()), bench.best()
     history: dict[str, list[Level]] = {}
-    points = history_points(len(seen.told)) if seen else []
+    points = history_points(len(seen.told))
     for i, count in enumerate(points):
-        for name, level in seen.before(count).levels().items():  # type: ignore[union-attr]
+        for name, level in seen.before(count).levels().items():
             history.setdefault(name, []).append(level)
         progress((i + 1) / (len(points) + 1))
-    when = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
-    if seen is None:
-        return Gathered(definition, trials, None, None, {}, {}, {}, {}, [], when)
-    influence, best = seen.influence(), bench.best()
+    influence, recommended = seen.influence(), seen.recommended()
+    at = recommended["params"] if recommended else best.params if best else seen.insight.trials[-1].params
     return Gathered(
         definition=definition,
         trials=trials,
         best=best,
-        recommended=seen.recommended(),
+        recommended=recommended,
         levels=seen.levels(),
         history=history,
         influence=influence,
         blame=seen.blame(),
-        slices=_slices(seen, influence, best),
+        slices=_slices(seen, influence, at),
         when=when,
     )
 
 
-def _slices(seen: Overview, influence: dict[str, dict[str, float]], best: Trial | None) -> list[Slice]:
-    """Through the recommended setting, over the pairs of parameters that matter most."""
+def _slices(seen: Overview, influence: dict[str, dict[str, float]], at: dict[str, Any]) -> list[Slice]:
+    """Through one setting, over the pairs of parameters that matter most."""
     weight = {name: max(of[name] for of in influence.values()) for name in seen.parameters}
     names = sorted(weight, key=lambda name: -weight[name])
-    recommended = seen.recommended()
-    at = recommended["params"] if recommended else best.params if best else seen.insight.trials[-1].params
     if len(names) == 1:
         return [seen.slice(names, at, 81)]
     pairs = sorted(combinations(names, 2), key=lambda pair: -sum(weight[name] for name in pair))

@@ -1,12 +1,12 @@
 """The paper's one-dimensional illustration (its figure 2): three successes, two crashes, the next trial.
 
-May import every other layer. Gathers what `plots` draws; draws nothing itself.
+May import every other layer. Gathers the data that `plots` draws.
 
-The machine is a simulated spindle. Its speed is to be tuned for the least cost per part; it draws more current
-when it turns slowly (torque) and when it turns fast (friction), and above 14 A its drive trips and the part is
-lost. It was made up so that the picture teaches: its cheapest speed lies beyond the trip level, and the success
-that came closest to tripping is not the one next to the crashes, so that something is left to gain and to risk.
-The models see none of that, only five readings, and everything drawn from them is what they make of those.
+The machine is a simulated spindle. Its speed is tuned for minimum cost per part; it draws more current when it turns
+slowly (torque) and when it turns fast (friction), and above 14 A its drive trips and the part is lost. It was designed
+as a teaching example: the cheapest speed lies beyond the trip level, and the success that came closest to tripping is
+not the one next to the crashes, so that there is something to gain and to risk. The models see only five readings, and
+all curves drawn from them follow from those.
 """
 
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ _STEP = 0.01  # of the speed's dial
 
 @dataclass(frozen=True)
 class Illustration:
-    """All that the figure shows; curves are on the grid `speeds`, trials in the order of `tried`."""
+    """The data of the figure; curves are on the grid `speeds`, trials in the order of `tried`."""
 
     speeds: Array
     true_cost: Array
@@ -49,17 +49,17 @@ class Illustration:
 
     @property
     def best(self) -> int:
-        """Which trial is the cheapest success."""
+        """Index of the cheapest success."""
         return int(np.nanargmin(self.costs))
 
     @property
     def next(self) -> int:
-        """Where on the grid the acquisition is highest: the next trial."""
+        """Index on the grid where the acquisition is highest: the next trial."""
         return int(np.argmax(self.acquisition))
 
     @property
     def greedy(self) -> int:
-        """Where the expected improvement alone is highest: the next trial if crashes did not matter."""
+        """Index where the expected improvement alone is highest: the next trial if crashes did not matter."""
         return int(np.argmax(self.expected_improvement))
 
 
@@ -74,10 +74,10 @@ def drive_current(speed: Array) -> Array:
 
 
 def gather() -> Illustration:
-    """Run the five trials, fit both models to what they report, and rate every speed on the dial."""
+    """Run the five trials, fit both models to the readings, and evaluate every speed on the dial."""
     tried = np.array(SPEEDS)
     crashed = drive_current(tried) > TRIP_LEVEL
-    costs = np.where(crashed, np.nan, cost_per_part(tried).round(2))  # as the instruments show them
+    costs = np.where(crashed, np.nan, cost_per_part(tried).round(2))  # rounded as on the instruments
     currents = np.where(crashed, np.nan, drive_current(tried).round(1))
     cost_model = GP.fit(_unit(tried[~crashed]), costs[~crashed], noise_std=COST_NOISE)
     crash_model = GPCR.fit(_unit(tried), currents, crashed, noise_std=CURRENT_NOISE)
@@ -110,14 +110,14 @@ def gather() -> Illustration:
 
 
 def summary(seen: Illustration) -> str:
-    """What the figure says, in a few lines."""
+    """What the figure shows, in a few lines."""
     low, high = seen.threshold_interval
     best, there = seen.best, seen.next
     return "\n".join(
         [
             f"Trials      {np.sum(~seen.crashed)} successes, {np.sum(seen.crashed)} crashes",
             f"Threshold   the drive trips above {seen.threshold:.1f} A (90 % interval {low:.1f} to {high:.1f} A)",
-            f"Best so far {seen.costs[best]:.2f} EUR a part at {_rpm(seen.tried[best])}",
+            f"Best so far {seen.costs[best]:.2f} EUR per part at {_rpm(seen.tried[best])}",
             f"Next trial  {_rpm(seen.speeds[there])}, safe with probability {seen.p_safe[there]:.2f}",
         ]
     )

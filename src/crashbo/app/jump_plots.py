@@ -1,4 +1,4 @@
-"""Figures of a jumping study: the paper's slice through both models, and the course of the trials.
+"""Figures of a jumping study: the paper's slice through both models, and the results over trials.
 
 May import every other layer; matplotlib comes through `plots`.
 """
@@ -46,7 +46,7 @@ def draw_slice(seen: JumpSlice) -> Figure:
 
 
 def draw_course(story: Story) -> Figure:
-    """Heights and currents, trial by trial, with the best so far and the learnt trip current."""
+    """Heights and currents over trials, with the best so far and the learnt trip current."""
     figure = Figure(figsize=(9.0, 6.2), layout="constrained")
     upper, lower = figure.subplots(2, 1, sharex=True)
     numbers = np.array([t.number for t in story.trials])

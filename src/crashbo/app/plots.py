@@ -1,14 +1,15 @@
-"""Figures: the one door to matplotlib, and the paper's illustration. May import every other layer.
+"""Figures: the only import of matplotlib, and the paper's illustration. May import every other layer.
 
-Colours are Okabe and Ito's, which the colour-blind tell apart, and each has one meaning throughout.
+Colours are those of Okabe and Ito, which colour-blind people can tell apart; each has one meaning throughout.
 """
 
+import io
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from matplotlib.axes import Axes as Axes  # others draw by way of this file
+from matplotlib.axes import Axes as Axes  # re-exported: other files draw through this one
 from matplotlib.figure import Figure as Figure
 from numpy.typing import NDArray
 
@@ -16,35 +17,26 @@ from crashbo.app.blame import Blames
 from crashbo.app.illustration import FASTEST, SLOWEST, TRIP_LEVEL, Illustration
 from crashbo.app.reliability import Reliability
 
-__all__ = [
-    "CRASH",
-    "LEVEL",
-    "MODEL",
-    "NEXT",
-    "SUCCESS",
-    "Axes",
-    "Figure",
-    "draw_blame",
-    "draw_illustration",
-    "draw_reliability",
-    "dress",
-    "save",
-    "title",
-]
-
 Array = NDArray[np.float64]
 
 MODEL, CRASH, SUCCESS, NEXT, LEVEL = "#0072B2", "#D55E00", "#1A1A1A", "#009E73", "#8A6100"
 _LEVEL_BAND, _TRUTH, _HIDDEN, _GRID = "#E69F00", "#8C8C8C", "#666666", "#E6E6E6"
 _DPI = 115
-_MANY = 100  # trials in a bin, from which its share means something
+_MANY = 100  # trials in a bin from which its share is reliable
 _CAUSES = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#8A6100")
 _MARKERS = ("o", "s", "^", "D", "v", "P")
 
 
 def save(figure: Figure, path: Path) -> None:
     """Write a figure as PNG."""
-    figure.savefig(path, format="png", backend="agg", dpi=_DPI, pil_kwargs={"optimize": True})
+    path.write_bytes(png(figure))
+
+
+def png(figure: Figure, dpi: int = _DPI) -> bytes:
+    """A figure as PNG."""
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", backend="agg", dpi=dpi, pil_kwargs={"optimize": True})
+    return buffer.getvalue()
 
 
 def draw_illustration(seen: Illustration) -> Figure:
@@ -66,7 +58,7 @@ def draw_illustration(seen: Illustration) -> Figure:
 
 
 def draw_reliability(found: Sequence[Reliability]) -> Figure:
-    """Share of successes against P(safe), one panel each; on the diagonal, predictions are right."""
+    """Share of successes against P(safe), one panel each; points on the diagonal are perfectly calibrated."""
     figure = Figure(figsize=(3.6 * len(found), 4.6), layout="constrained")
     panels = figure.subplots(2, len(found), sharex=True, sharey="row", height_ratios=[3.4, 1.0], squeeze=False)
     for (upper, lower), r in zip(panels.T, found, strict=True):
@@ -91,11 +83,9 @@ def draw_reliability(found: Sequence[Reliability]) -> Figure:
 
 
 def draw_blame(seen: Blames) -> Figure:
-    """The probability that each constraint was violated, one row a crash; a blame that was told is filled."""
-    figure = Figure(figsize=(6.4, 1.4 + 0.28 * len(seen.numbers)), layout="constrained")
-    axes = figure.subplots()
-    dress(axes)
-    title(axes, "Blame", "probability that a constraint was violated, crash by crash")
+    """The probability that each constraint was violated, one row per crash; blame told by the user is filled."""
+    size = 6.4, 1.4 + 0.28 * len(seen.numbers)
+    figure, axes = panel(size, "Blame", "probability that a constraint was violated, crash by crash")
     rows = np.arange(len(seen.numbers))
     for j, name in enumerate(seen.constraints):
         color, marker = _CAUSES[j % len(_CAUSES)], _MARKERS[j % len(_MARKERS)]
@@ -112,7 +102,7 @@ def draw_blame(seen: Blames) -> Figure:
 
 def _draw_cost(axes: Axes, seen: Illustration) -> None:
     title(axes, "Cost", "a Gaussian process on the successes; a crash has no cost")
-    axes.set_ylabel("EUR a part")
+    axes.set_ylabel("EUR per part")
     axes.set_ylim(0.0, 5.4)
     _draw_belief(axes, seen.speeds, seen.cost_mean, seen.cost_std, seen.true_cost)
     axes.plot(seen.tried, seen.costs, "o", color=SUCCESS, markersize=6, zorder=5)
@@ -160,7 +150,7 @@ def _draw_p_safe(axes: Axes, seen: Illustration) -> None:
 
 def _draw_acquisition(axes: Axes, seen: Illustration) -> None:
     title(axes, "Acquisition", "expected improvement times P(safe); its maximum is the next trial")
-    axes.set_ylabel("EUR a part")
+    axes.set_ylabel("EUR per part")
     top = float(seen.expected_improvement.max())
     axes.set_ylim(-0.04 * top, 1.25 * top)
     axes.plot(seen.speeds, seen.expected_improvement, color=_TRUTH, linewidth=1.2, linestyle="--")
@@ -174,14 +164,23 @@ def _draw_acquisition(axes: Axes, seen: Illustration) -> None:
 
 
 def _draw_belief(axes: Axes, x: Array, mean: Array, std: Array, truth: Array) -> None:
-    """A Gaussian process, mean and two standard deviations to both sides, beside the truth."""
+    """Mean and two standard deviations of a Gaussian process, and the truth."""
     axes.fill_between(x, mean - 2.0 * std, mean + 2.0 * std, color=MODEL, alpha=0.16, linewidth=0, zorder=2)
     axes.plot(x, mean, color=MODEL, linewidth=1.8, zorder=4)
     axes.plot(x, truth, color=_TRUTH, linewidth=1.2, linestyle=":", zorder=3)
 
 
+def panel(size: tuple[float, float], name: str, what: str) -> tuple[Figure, Axes]:
+    """A figure with one panel, and what it shows."""
+    figure = Figure(figsize=size, layout="constrained")
+    axes = figure.subplots()
+    dress(axes)
+    title(axes, name, what)
+    return figure, axes
+
+
 def dress(axes: Axes) -> None:
-    """Light lines and no frame."""
+    """Set light grid lines and no frame."""
     axes.grid(color=_GRID, linewidth=0.8)
     axes.set_axisbelow(True)
     axes.tick_params(length=0, labelsize=9, labelcolor="#4D4D4D")
@@ -191,7 +190,7 @@ def dress(axes: Axes) -> None:
 
 
 def title(axes: Axes, name: str, what: str) -> None:
-    """What a panel shows: its name to the left, the rest to the right."""
+    """Set a panel's title: its name on the left, the rest on the right."""
     axes.set_title(name, loc="left", fontsize=10.5, fontweight="bold", pad=5)
     axes.set_title(what, loc="right", fontsize=9.5, color="#4D4D4D", pad=5)
 
@@ -199,7 +198,7 @@ def title(axes: Axes, name: str, what: str) -> None:
 def _say(
     axes: Axes, text: str, point: tuple[float, float], offset: tuple[float, float], color: str, **style: Any
 ) -> None:
-    """A label beside a point, `offset` in typographic points away."""
+    """Add a label near a point, at an `offset` in typographic points."""
     style = {"fontsize": 9, "zorder": 7} | style
     axes.annotate(text, point, offset, textcoords="offset points", color=color, **style)
 

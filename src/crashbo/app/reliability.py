@@ -1,6 +1,6 @@
 """Reliability: of trials with P(safe) near p, what share succeeds?
 
-May import every other layer. Gathers what `plots` draws; draws nothing itself.
+May import every other layer. Gathers the data that `plots` draws.
 """
 
 from collections.abc import Iterable, Sequence
@@ -18,27 +18,27 @@ _BINS = 10
 
 @dataclass(frozen=True)
 class Reliability:
-    """Predictions in bins of equal width, against what happened; NaN where a bin is empty."""
+    """Predictions in bins of equal width, against outcomes; NaN in empty bins."""
 
     name: str
     edges: Array  # (bins + 1,)
     predicted: Array  # (bins,), mean prediction
     observed: Array  # (bins,), share that succeeded
-    std: Array  # (bins,), of the observed share if the predictions are right
+    std: Array  # (bins,), of the observed share if the predictions are calibrated
     counts: NDArray[np.intp]
 
     @property
     def gaps(self) -> Array:
-        """Predicted less observed, bin by bin: positive where the model is too sure."""
+        """Predicted minus observed, per bin: positive if the model is overconfident."""
         return self.predicted - self.observed
 
     def worst(self, least: int = 100) -> float:
-        """The largest gap, either way, among bins with so many trials; 0 where there is none."""
+        """The largest absolute gap among bins with at least this many trials; 0 if there is none."""
         return float(np.max(np.abs(self.gaps), where=self.counts >= least, initial=0.0))
 
 
 def gather(p_safe: ArrayLike, succeeded: ArrayLike, name: str = "trials", bins: int = _BINS) -> Reliability:
-    """Predictions and what happened, in bins of P(safe)."""
+    """Predictions and outcomes, in bins of P(safe)."""
     p, s = np.asarray(p_safe, dtype=float), np.asarray(succeeded, dtype=bool)
     if p.shape != s.shape or p.ndim != 1 or not np.all((p >= 0.0) & (p <= 1.0)):
         raise ValueError(
@@ -57,14 +57,14 @@ def gather(p_safe: ArrayLike, succeeded: ArrayLike, name: str = "trials", bins: 
 
 
 def of_trials(trials: Iterable[Trial], name: str = "proposed trials") -> Reliability:
-    """The reliability of a study's own proposals, as they were reported."""
+    """The reliability of a study's own proposals, with P(safe) as reported."""
     told = [t for t in trials if t.origin == "search" and t.p_safe is not None and t.state in ("success", "crash")]
     p = np.array([t.p_safe for t in told], dtype=float)
     return gather(p, np.array([t.state == "success" for t in told], dtype=bool), name)
 
 
 def table(found: Sequence[Reliability]) -> str:
-    """Counts, predicted and observed shares, as text."""
+    """Counts, predicted and observed shares as a text table."""
     lines = ["P(safe)     " + "".join(f"{r.name:>26s}" for r in found)]
     lines.append("            " + f"{'n  predicted  observed':>26s}" * len(found))
     for k in range(len(found[0].counts)):

@@ -1,72 +1,49 @@
-"""A study as one HTML file that can be mailed around, and its figures. Writes; `study_plots` draws.
+"""The report of a study as one HTML file, and its figures. `study_plots` draws them.
 
-May import every other layer. No script, nothing loaded from elsewhere: it opens in any viewer, and prints.
+May import every other layer.
 """
 
-import base64
-import html
-import io
-from collections.abc import Sequence
+from html import escape
 from pathlib import Path
-from typing import Any
 
+from crashbo.app import html_page
 from crashbo.app.bench import Definition, table
 from crashbo.app.gathered import Gathered
+from crashbo.app.text import value_text
 from crashbo.version import __version__
 
-_STYLE = Path(__file__).parent / "page" / "report.css"
-
-
-def figures(gathered: Gathered) -> dict[str, bytes]:
-    """The figures as PNGs, by name."""
-    from crashbo.app import study_plots  # only here: matplotlib is an extra, and slow to import
-
-    drawn = study_plots.draw_all(gathered)
-    out = {}
-    for name, figure in drawn.items():
-        buffer = io.BytesIO()
-        study_plots.save(figure, buffer)
-        out[name] = buffer.getvalue()
-    return out
+_DPI = 130
 
 
 def write(gathered: Gathered, path: Path, pngs: Path | None = None) -> list[Path]:
-    """Write the report, and its figures where `pngs` names a folder; gives the figures' paths."""
-    drawn = figures(gathered)
+    """Write the report, and its figures if `pngs` names a folder; returns the paths of the figures."""
+    from crashbo.app import plots, study_plots  # only here: matplotlib is an extra, and slow to import
+
+    drawn = {name: plots.png(figure, _DPI) for name, figure in study_plots.draw_all(gathered).items()}
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(to_html(gathered, drawn), encoding="utf-8")
     if pngs is None:
         return []
     pngs.mkdir(parents=True, exist_ok=True)
-    written = []
     for name, png in drawn.items():
-        written.append(pngs / f"{name}.png")
-        written[-1].write_bytes(png)
-    return written
+        (pngs / f"{name}.png").write_bytes(png)
+    return [pngs / f"{name}.png" for name in drawn]
 
 
 def to_html(gathered: Gathered, drawn: dict[str, bytes]) -> str:
-    """The report as one text."""
-    name = html.escape(gathered.definition.name)
+    """The report as HTML."""
+    name, goal = gathered.definition.name, _goal(gathered.definition)
     parts = [
-        f"<h1>{name}</h1><p class='soft'>{html.escape(_goal(gathered.definition))} · {gathered.when} · "
-        f"crashbo {__version__}</p>",
+        f"<h1>{escape(name)}</h1><p class='soft'>{escape(goal)} · {gathered.when} · crashbo {__version__}</p>",
         _numbers(gathered),
         _findings(gathered),
         _thresholds(gathered),
-        *(_figure(title, png) for title, png in drawn.items()),
+        *(html_page.picture(png, title) for title, png in drawn.items()),
         _blame(gathered),
         "<h2>Trials</h2>",
         _trials(gathered),
     ]
-    style = _STYLE.read_text(encoding="utf-8")
-    return (
-        "<!doctype html>\n<html lang='en'><head><meta charset='utf-8'>"
-        "<meta name='viewport' content='width=device-width, initial-scale=1'>"
-        f"<title>{name} · crashbo</title><style>{style}</style></head>\n<body><main>"
-        + "\n".join(filter(None, parts))
-        + "</main></body></html>\n"
-    )
+    return html_page.page(f"{name} · crashbo", parts)
 
 
 def _goal(definition: Definition) -> str:
@@ -74,13 +51,12 @@ def _goal(definition: Definition) -> str:
 
 
 def _numbers(g: Gathered) -> str:
-    counts = [(what, sum(t.state == state for t in g.trials)) for what, state in _STATES]
-    cells = [f"<div><b>{count}</b>{what}</div>" for what, count in counts if count or what != "pending"]
+    counts = [(sum(t.state == state for t in g.trials), what) for what, state in _STATES]
+    cells = [(str(count), what) for count, what in counts if count or what != "pending"]
     if g.best is not None:
         unit = g.definition.study.units.get("cost", "")
-        best = html.escape(f"{_number(g.best.cost)} {unit}")
-        cells.append(f"<div><b>{best}</b>best, trial {g.best.number}</div>")
-    return f"<div class='numbers'>{''.join(cells)}</div>"
+        cells.append((f"{value_text(g.best.cost)} {unit}", f"best, trial {g.best.number}"))
+    return html_page.numbers(cells)
 
 
 _STATES = (("successes", "success"), ("crashes", "crash"), ("voids", "void"), ("pending", "pending"))
@@ -89,34 +65,29 @@ _STATES = (("successes", "success"), ("crashes", "crash"), ("voids", "void"), ("
 def _findings(g: Gathered) -> str:
     if g.best is None:
         return "<p>No trial has succeeded yet.</p>"
-    units, told = g.definition.study.units, g.recommended
+    units, recommended = g.definition.study.units, g.recommended
     head = ["", f"best, trial {g.best.number}", "recommended"]
     cost = f"{g.definition.label} {units.get('cost', '')}"
-    expected = (
-        f"{_number(told['cost'][0])} (90 %: {_number(told['cost'][1])} to {_number(told['cost'][2])})" if told else ""
-    )
-    rows = [[cost, _number(g.best.cost), expected], ["P(safe)", "succeeded", f"{told['p_safe']:.2f}" if told else ""]]
+    expected, p_safe, params = "", "", {}
+    if recommended is not None:
+        mean, low, high = map(value_text, recommended["cost"])
+        expected, p_safe = f"{mean} (90 %: {low} to {high})", f"{recommended['p_safe']:.2f}"
+        params = recommended["params"]
+    rows = [[cost, value_text(g.best.cost), expected], ["P(safe)", "succeeded", p_safe]]
     for name in g.definition.space.parameters:
-        suggested = _number(told["params"].get(name)) if told else ""
-        rows.append([f"{name} {units.get(name, '')}", _number(g.best.params.get(name)), suggested])
-    return "<h2>Settings</h2>" + _table(head, rows)
+        values = (value_text(of.get(name)) for of in (g.best.params, params))
+        rows.append([f"{name} {units.get(name, '')}", *values])
+    return "<h2>Settings</h2>" + html_page.table(head, rows)
 
 
 def _thresholds(g: Gathered) -> str:
     rows = []
     for name, level in g.levels.items():
-        low, high = level.interval or (None, None)
+        ends = level.interval or (None, None)
         how = "learnt" if level.learned else "given"
-        rows.append(
-            [
-                f"{name} {g.definition.study.units.get(name, '')}",
-                _number(level.value),
-                _number(low),
-                _number(high),
-                how,
-            ]
-        )
-    return "<h2>Crash thresholds</h2>" + _table(["", "value", "5 %", "95 %", ""], rows) if rows else ""
+        unit = g.definition.study.units.get(name, "")
+        rows.append([f"{name} {unit}", *map(value_text, (level.value, *ends)), how])
+    return "<h2>Crash thresholds</h2>" + html_page.table(["", "value", "5 %", "95 %", ""], rows) if rows else ""
 
 
 def _blame(g: Gathered) -> str:
@@ -126,28 +97,10 @@ def _blame(g: Gathered) -> str:
     reasons = {t.number: t.reason for t in g.trials}
     rows = [[str(n), *(f"{of[name]:.2f}" for name in names), reasons[n]] for n, of in g.blame.items()]
     words = "<p class='soft'>How likely each constraint was violated in each crash; they need not sum to one.</p>"
-    return "<h2>Blame</h2>" + words + _table(["crash", *names, "reason"], rows)
+    return "<h2>Blame</h2>" + words + html_page.table(["crash", *names, "reason"], rows)
 
 
 def _trials(g: Gathered) -> str:
-    shown = [c for c in table.columns(g.definition, g.trials) if c[1] != "origin"]
-    rows = [[_number(table.cell(t, column)) for column in shown] for t in g.trials]
-    return _table([name for _, name in shown], rows, [t.state for t in g.trials])
-
-
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]], classes: Sequence[str] = ()) -> str:
-    top = "".join(f"<th>{html.escape(h)}</th>" for h in head)
-    body = ""
-    for i, row in enumerate(rows):
-        cells = "".join(f"<td>{html.escape(c)}</td>" for c in row)
-        body += f"<tr class='{classes[i] if classes else ''}'>{cells}</tr>"
-    return f"<div class='scroll'><table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table></div>"
-
-
-def _figure(title: str, png: bytes) -> str:
-    data = base64.b64encode(png).decode("ascii")
-    return f"<figure><img alt='{html.escape(title)}' src='data:image/png;base64,{data}'></figure>"
-
-
-def _number(value: Any) -> str:
-    return "" if value is None else f"{value:.5g}" if isinstance(value, float) else str(value)
+    columns = [c for c in table.columns(g.definition, g.trials) if c[1] != "origin"]
+    rows = [[value_text(table.cell(t, column)) for column in columns] for t in g.trials]
+    return html_page.table([name for _, name in columns], rows, [t.state for t in g.trials])

@@ -1,4 +1,4 @@
-"""`crashbo reproduce`: run the paper's comparison and write down what came of it. May import every other layer."""
+"""`crashbo reproduce`: run the paper's comparison and write its results. May import every other layer."""
 
 import argparse
 import os
@@ -20,7 +20,7 @@ _JUMPS = 50  # as in the paper's experiment
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """The command's options."""
+    """Add the options of the command."""
     parser.add_argument("--quick", action="store_true", help=f"{_QUICK_REPEATS} repeats of {_QUICK_TRIALS} trials")
     parser.add_argument("--methods", default=",".join(METHODS), metavar="A,B", help="default: %(default)s")
     parser.add_argument("--problems", metavar="A,B", help=f"or module:name (default: {','.join(PROBLEMS)})")
@@ -29,11 +29,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--trials", type=int, metavar="N", help=f"default: {_TRIALS}, as in the paper")
     parser.add_argument("--known-noise", action="store_true", help="tell all methods the noise, as the paper does")
     parser.add_argument("--output", type=Path, default=Path("crashbo-reproduce"), metavar="DIR", help="%(default)s")
-    parser.add_argument("--workers", type=int, metavar="N", help="processes (default: one a core)")
+    parser.add_argument("--workers", type=int, metavar="N", help="processes (default: one per core)")
 
 
 def campaign_of(options: argparse.Namespace) -> Campaign:
-    """What the options ask for."""
+    """The campaign that the options describe."""
     return Campaign(
         methods=_listed(options.methods),
         problems=_problems(options),
@@ -44,8 +44,8 @@ def campaign_of(options: argparse.Namespace) -> Campaign:
 
 
 def reproduce(options: argparse.Namespace) -> str:
-    """Run what is missing, write everything, and say it in short."""
-    from crashbo.app import plots, result_plots  # matplotlib is an extra; better missed now than after the runs
+    """Run what is missing and write everything; returns a summary."""
+    from crashbo.app import plots, result_plots  # matplotlib is an extra: fail now if it is missing, not after the runs
 
     if ":" in (options.problems or ""):
         _look_here_for_modules()
@@ -56,7 +56,7 @@ def reproduce(options: argparse.Namespace) -> str:
     summary = summarise(campaign, runs)
     plots.save(result_plots.draw_figure(summary), options.output / "figure.png")
     plots.save(result_plots.draw_curves(summary), options.output / "curves.png")
-    origin = Origin(_command(options), cores)
+    origin = Origin(_command(campaign), cores)
     results.write_csv(summary, options.output)
     (options.output / "results.md").write_text(results.markdown(summary, origin), encoding="utf-8")
     (options.output / "index.html").write_text(results.page(summary, origin, options.output), encoding="utf-8")
@@ -79,9 +79,8 @@ def _in_short(summary: Summary, output: Path) -> str:
     )
 
 
-def _command(options: argparse.Namespace) -> str:
-    """The command that gives the same tables."""
-    campaign = campaign_of(options)
+def _command(campaign: Campaign) -> str:
+    """The command that reproduces the tables."""
     words = ["crashbo reproduce", f"--repeats {campaign.repeats}", f"--trials {campaign.trials}"]
     if campaign.methods != tuple(METHODS):
         words.append(f"--methods {','.join(campaign.methods)}")
@@ -99,9 +98,9 @@ def _problems(options: argparse.Namespace) -> tuple[str, ...]:
 
 
 def _look_here_for_modules() -> None:
-    """Let a problem of the user's be found in the current directory, as by `python -m`; workers inherit the path."""
+    """Find a user's problem in the current directory, as with `python -m`; workers inherit the path."""
     if not sys.flags.safe_path:
-        sys.path.append(os.getcwd())  # last: no file that happens to lie here stands before one that is installed
+        sys.path.append(os.getcwd())  # last, so that no file here shadows an installed module
 
 
 def _listed(names: str) -> tuple[str, ...]:
@@ -109,7 +108,7 @@ def _listed(names: str) -> tuple[str, ...]:
 
 
 class _Progress:
-    """On a terminal one line that is rewritten; elsewhere a line for every tenth of the way."""
+    """Progress: on a terminal one line that is rewritten, elsewhere a line per ten percent."""
 
     def __init__(self) -> None:
         self._since = time.monotonic()

@@ -13,15 +13,15 @@ from crashbo.paper.summary import Cell, Summary, std
 
 Array = NDArray[np.float64]
 
-_LEAST = 1e-4  # regrets below it are drawn there: nobody can measure them
-_DECADES = 30.0  # ratio of values from which an axis is logarithmic
+_LEAST = 1e-4  # regrets below it are drawn there: they are below what can be measured
+_DECADES = 30.0  # ratio of values above which an axis is logarithmic
 _COLOURS = {"eicc": MODEL, "eicc-paper": "#56B4E9", "eic": NEXT, "safeopt": LEVEL, "pibu": "#CC79A7"}
 _PENALTY, _OTHER = CRASH, "#7A7A7A"
 _DASHES = ("-", "--", ":", "-.")
 
 
 def draw_figure(summary: Summary) -> Figure:
-    """The paper's figure: learnt thresholds above, final regrets below, one column a problem."""
+    """The paper's figure: learnt thresholds above, final regrets below, one column per problem."""
     names = summary.campaign.problems
     figure = Figure(figsize=(max(3.9 * len(names), 5.5), 8.2), layout="constrained")
     panels = figure.subplots(2, len(names), squeeze=False, height_ratios=[1.0, 2.6])
@@ -32,7 +32,7 @@ def draw_figure(summary: Summary) -> Figure:
 
 
 def draw_curves(summary: Summary) -> Figure:
-    """Median regret above, mean crashes below, over trials, one column a problem."""
+    """Median regret above, mean crashes below, over trials, one column per problem."""
     names = summary.campaign.problems
     figure = Figure(figsize=(max(3.9 * len(names), 5.5), 8.2), layout="constrained")
     panels = figure.subplots(2, len(names), sharex="col", squeeze=False)
@@ -86,7 +86,7 @@ def _draw_regrets(axes: Axes, summary: Summary, problem: str) -> None:
 
 
 def _scale(axes: Axes, which: Literal["x", "y"]) -> None:
-    """A logarithmic axis where values span decades, else a linear one from zero."""
+    """Use a logarithmic axis if values span decades, else a linear one from zero."""
     ends: tuple[float, float] = getattr(axes.dataLim, f"interval{which}")
     if ends[1] > _DECADES * max(ends[0], _LEAST):
         axes.set(**{f"{which}scale": "log"})
@@ -95,7 +95,7 @@ def _scale(axes: Axes, which: Literal["x", "y"]) -> None:
 
 
 def _scattered(at: float, n: int) -> Array:
-    """n places about a line, evenly spread so that equal values stay visible."""
+    """n positions around a line, evenly spread so that equal values stay visible."""
     return np.asarray(at + 0.36 * ((np.arange(n) * 0.618034) % 1.0 - 0.5))
 
 
@@ -104,7 +104,7 @@ def _colour(method: str) -> str:
 
 
 def _styles(summary: Summary) -> dict[str, dict[str, object]]:
-    """A line for every method: colours tell families apart, dashes their members."""
+    """A line style for every method: colours distinguish families, dashes their members."""
     dashes: dict[str, cycle[str]] = {}
     return {
         method: {

@@ -1,21 +1,21 @@
-"""A campaign's outcome as tables: CSV, Markdown and one HTML page. May import every other layer.
+"""The results of a campaign as tables: CSV, Markdown and one HTML page. May import every other layer.
 
-Gathers rows from a `Summary` and writes them; draws nothing itself.
+Gathers rows from a `Summary` and writes them.
 """
 
-import base64
 import csv
-import html
 import math
 import platform
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from html import escape
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import scipy
 
+from crashbo.app import html_page
 from crashbo.paper.methods import METHODS
 from crashbo.paper.published import TABLE_1
 from crashbo.paper.summary import Cell, Summary, claims, std
@@ -29,7 +29,7 @@ _NONE = "-"
 
 
 class Table(NamedTuple):
-    """A title, what to know about it, a head and rows, all text."""
+    """A table of text with its title and a note."""
 
     title: str
     note: str
@@ -39,7 +39,7 @@ class Table(NamedTuple):
 
 @dataclass(frozen=True)
 class Origin:
-    """How the figures came about."""
+    """How the results were produced."""
 
     command: str
     cores: int
@@ -51,12 +51,12 @@ class Origin:
 
 
 def tables(summary: Summary) -> list[Table]:
-    """Everything that is said in figures."""
+    """All tables."""
     return [_safe(summary), _regret(summary), _thresholds(summary), _orderings(summary), _times(summary)]
 
 
 def markdown(summary: Summary, origin: Origin) -> str:
-    """The outcome as Markdown."""
+    """The results as Markdown."""
     parts = ["# The paper's comparison", _protocol(summary), f"`{origin.command}`, with {origin.words()}."]
     for table in tables(summary):
         parts += [f"## {table.title}", table.note, _markdown_table(table)]
@@ -65,20 +65,18 @@ def markdown(summary: Summary, origin: Origin) -> str:
 
 
 def page(summary: Summary, origin: Origin, folder: Path) -> str:
-    """The outcome as one HTML page that needs nothing beside itself; figures are taken from the folder."""
-    body = [f"<p>{html.escape(_protocol(summary))}</p>"]
+    """The results as one HTML page that needs no other file; figures are read from the folder."""
+    body = [f"<h1>The paper's comparison</h1><p>{escape(_protocol(summary))}</p>"]
     for name, words in FIGURES.items():
-        data = base64.b64encode((folder / name).read_bytes()).decode("ascii")
-        image = f'<img alt="{html.escape(words)}" src="data:image/png;base64,{data}">'
-        body.append(f"<figure>{image}<figcaption>{html.escape(words)}</figcaption></figure>")
+        body.append(html_page.picture((folder / name).read_bytes(), words, caption=words))
     for table in tables(summary):
-        body += [f"<h2>{html.escape(table.title)}</h2>", f"<p>{html.escape(table.note)}</p>", _html_table(table)]
-    body.append(f"<footer><code>{html.escape(origin.command)}</code><br>{html.escape(origin.words())}</footer>")
-    return _PAGE.replace("BODY", "\n".join(body))
+        body += [f"<h2>{escape(table.title)}</h2><p>{escape(table.note)}</p>", html_page.table(table.head, table.rows)]
+    body.append(f"<footer><code>{escape(origin.command)}</code><br>{escape(origin.words())}</footer>")
+    return html_page.page("crashbo: the paper's comparison", body)
 
 
 def write_csv(summary: Summary, folder: Path) -> None:
-    """Table I, final figures of every run, and curves."""
+    """Write table I, the final numbers of every run, and the curves."""
     table = _safe(summary)
     _write_rows(folder / "table1.csv", [table.head, *table.rows])
     head = ["method", "problem", "repeat", "safe_percent", "regret", "crashes", "reach", "seconds_a_trial"]
@@ -98,7 +96,7 @@ def write_csv(summary: Summary, folder: Path) -> None:
 
 
 def curves(cell: Cell) -> tuple[Sequence[float], Sequence[float], Sequence[float]]:
-    """Mean and median regret, and mean crashes, after each trial; regret is not defined before every run succeeded."""
+    """Mean and median regret, and mean crashes, after each trial; regret is NaN until every run has had a success."""
     return tuple(cell.regrets.mean(axis=0)), tuple(np.median(cell.regrets, axis=0)), tuple(cell.crashes.mean(axis=0))
 
 
@@ -146,7 +144,7 @@ def _thresholds(summary: Summary) -> Table:
 
 
 def _times(summary: Summary) -> Table:
-    note = "Milliseconds a trial, mean over runs, as measured on a machine that may have been busy."
+    note = "Milliseconds per trial, mean over runs, as measured on a machine that may have been busy."
     return _grid(summary, "Time", note, lambda cell: f"{1e3 * cell.seconds.mean():.0f}")
 
 
@@ -157,15 +155,15 @@ def _orderings(summary: Summary) -> Table:
         rows.append([claim.words, verdict, claim.figures])
     note = (
         "Safe shares in percent, regrets, mean distances from the start as shares of the cube's diagonal; differences "
+        "are paired by repeat, with their standard error, and count as more than chance beyond twice that."
     )
-    note += "are paired by repeat, with their standard error, and count as more than chance beyond twice that."
     return Table("The paper's orderings", note, ["Ordering", "Holds", "Measured"], rows)
 
 
 def _grid(
     summary: Summary, title: str, note: str, words: Callable[[Cell], str], methods: Iterable[str] | None = None
 ) -> Table:
-    """One row a method, one column a problem."""
+    """One row per method, one column per problem."""
     rows = [
         [
             METHODS[m].label,
@@ -185,32 +183,6 @@ def _markdown_table(table: Table) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def _html_table(table: Table) -> str:
-    def row(cells: list[str], tag: str) -> str:
-        return "<tr>" + "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in cells) + "</tr>"
-
-    rows = [row(table.head, "th"), *(row(cells, "td") for cells in table.rows)]
-    return f"<div class=wide><table>{''.join(rows)}</table></div>"
-
-
 def _write_rows(path: Path, rows: Iterable[Sequence[object]]) -> None:
     with open(path, "w", newline="", encoding="utf-8") as file:
         csv.writer(file).writerows(rows)
-
-
-_PAGE = """<!doctype html>
-<html lang="en">
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>crashbo: the paper's comparison</title>
-<style>
-body { font: 16px/1.5 system-ui, sans-serif; color: #1a1a1a; max-width: 62rem; margin: 2rem auto; padding: 0 1rem; }
-h1 { font-size: 1.6rem; } h2 { font-size: 1.2rem; margin-top: 2rem; }
-img { max-width: 100%; } figure { margin: 1.5rem 0; } figcaption, footer { color: #595959; font-size: .875rem; }
-.wide { overflow-x: auto; } table { border-collapse: collapse; font-size: .875rem; font-variant-numeric: tabular-nums; }
-th, td { text-align: left; padding: .3rem .8rem .3rem 0; border-bottom: 1px solid #e6e6e6; white-space: nowrap; }
-</style>
-<h1>The paper's comparison</h1>
-BODY
-</html>
-"""

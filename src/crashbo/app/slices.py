@@ -1,6 +1,6 @@
 """The paper's two-dimensional slice through both models of a jumping study. May import every other layer.
 
-Gathers what `jump_plots` draws; draws nothing itself.
+Gathers the data that `jump_plots` draws.
 """
 
 from dataclasses import dataclass
@@ -17,12 +17,12 @@ _POINTS = 61  # of the grid along an axis
 
 @dataclass(frozen=True)
 class JumpSlice:
-    """Both models over the P gains, the D gains held; rows go with p_hip, columns with p_knee."""
+    """Both models over the P gains with the D gains fixed; rows are p_hip, columns p_knee."""
 
-    grid: Array  # (n,), of either axis
+    grid: Array  # (n,), of both axes
     held: tuple[float, float]  # d_knee, d_hip
-    height: Array  # (n, n), mean of the cost's model, as a height
-    current: Array  # (n, n), mean of the current's
+    height: Array  # (n, n), mean of the cost model, as a height
+    current: Array  # (n, n), mean of the current's model
     threshold: float | None  # as the study learnt it
     successes: Array  # (k, 4)
     tripped: Array  # (l, 4)
@@ -31,7 +31,7 @@ class JumpSlice:
 
 
 def gather(story: Story) -> JumpSlice:
-    """Look at the optimiser's own models, after a success, through the best setting's D gains."""
+    """Evaluate the optimiser's models at the D gains of the best setting; needs at least one success."""
     X = np.array([list(t.params.values()) for t in story.trials])
     crashed = np.array([t.state == "crash" for t in story.trials])
     fell = np.array([t.reason.startswith("fell") for t in story.trials])

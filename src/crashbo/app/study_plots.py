@@ -1,32 +1,28 @@
-"""Figures of a study, from what was `gathered`. May import every other layer; matplotlib by way of `plots`.
+"""Figures of a study, from `gathered` data. May import every other layer; matplotlib through `plots`.
 
-Colours have the meanings that they have in `plots`.
+Colours have the same meanings as in `plots`.
 """
 
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from crashbo.app.bench.overview import Level, Slice
 from crashbo.app.gathered import Gathered
-from crashbo.app.plots import CRASH, LEVEL, MODEL, NEXT, SUCCESS, Axes, Figure, dress, title
+from crashbo.app.plots import CRASH, LEVEL, MODEL, NEXT, SUCCESS, Axes, Figure, dress, panel, title
+from crashbo.app.text import value_text
 from crashbo.optimizer.records import Trial
 from crashbo.search.space import Choice, Parameter
 
 Array = NDArray[np.float64]
-_DPI = 130
+_SIZE = 7.6, 3.1  # inch
 _BAND = "#E69F00"
 _SAFE = 0.9
 
 
-def save(figure: Figure, to: BinaryIO) -> None:
-    """Write a figure as PNG."""
-    figure.savefig(to, format="png", backend="agg", dpi=_DPI)
-
-
 def draw_all(g: Gathered) -> dict[str, Figure]:
-    """All figures that there is something to show in, by name."""
+    """All figures for which there are data, by name."""
     if not any(t.counts for t in g.trials):
         return {}
     out = {"cost": draw_cost(g)}
@@ -39,9 +35,9 @@ def draw_all(g: Gathered) -> dict[str, Figure]:
 
 
 def draw_cost(g: Gathered) -> Figure:
-    """Cost over trials, crashes and voids marked."""
+    """Cost over trials, with crashes and voids marked."""
     label, unit = g.definition.label, g.definition.study.units.get("cost", "")
-    figure, axes = _panel(f"{_capital(label)} over trials", "crosses are crashes, rings are voids")
+    figure, axes = panel(_SIZE, _plain(f"{_capital(label)} over trials"), "crosses are crashes, rings are voids")
     done = [t for t in g.trials if t.state == "success"]
     if done:
         costs = np.array([t.cost for t in done], dtype=float)
@@ -56,8 +52,9 @@ def draw_cost(g: Gathered) -> Figure:
 
 
 def draw_level(g: Gathered, name: str, levels: list[Level]) -> Figure:
-    """A threshold with its interval over trials, beside what was measured."""
-    figure, axes = _panel(f"Crash threshold of {name}", "with its 90 % interval, as learnt trial by trial")
+    """A threshold with its interval over trials, and the measurements."""
+    words = "with its 90 % interval, as learnt trial by trial"
+    figure, axes = panel(_SIZE, _plain(f"Crash threshold of {name}"), words)
     known = [
         (level.number, level.value, *level.interval) for level in levels if level.value is not None and level.interval
     ]
@@ -76,12 +73,11 @@ def draw_level(g: Gathered, name: str, levels: list[Level]) -> Figure:
 
 
 def draw_influence(g: Gathered) -> Figure:
-    """Which parameters matter."""
+    """The influence of each parameter on cost and P(safe)."""
     names = list(next(iter(g.influence.values())))
-    figure = Figure(figsize=(7.6, 1.1 + 0.42 * len(names)), layout="constrained")
-    axes = figure.subplots()
-    dress(axes)
-    title(axes, "Which parameters matter", "share of the variation over the space that involves each")
+    size = _SIZE[0], 1.1 + 0.42 * len(names)
+    words = "share of the variation over the space that involves each"
+    figure, axes = panel(size, "Which parameters matter", words)
     names.sort(key=lambda name: max(of[name] for of in g.influence.values()))
     shown = [("cost", g.definition.label, MODEL), ("safety", "P(safe)", NEXT)]
     for i, (kind, label, color) in enumerate([s for s in shown if s[0] in g.influence]):
@@ -96,7 +92,7 @@ def draw_influence(g: Gathered) -> Figure:
 def draw_slice(g: Gathered, found: Slice) -> Figure:
     """Expected cost and P(safe) over two parameters."""
     figure = Figure(figsize=(7.6, 3.7), layout="constrained")
-    held = ", ".join(f"{k} {_short(v)}" for k, v in found.at.items() if k not in found.axes)
+    held = ", ".join(f"{k} {value_text(v, 3)}" for k, v in found.at.items() if k not in found.axes)
     label = g.definition.label
     panels = figure.subplots(1, 2 if found.cost is not None else 1, squeeze=False)[0]
     fields = [(found.p_safe, "P(safe)", "RdBu", (0.0, 1.0))]
@@ -145,17 +141,8 @@ def draw_line(g: Gathered, found: Slice) -> Figure:
     return figure
 
 
-def _panel(name: str, what: str) -> tuple[Figure, Axes]:
-    figure = Figure(figsize=(7.6, 3.1), layout="constrained")
-    axes = figure.subplots()
-    dress(axes)
-    title(axes, _plain(name), what)
-    axes.set_xlabel("trial", fontsize=9)
-    return figure, axes
-
-
 def _rail(axes: Axes, trials: list[Trial]) -> None:
-    """Trials without a cost, on a rail below the others."""
+    """Mark trials without a cost on a line below the others."""
     low, high = axes.get_ylim()
     at = low - 0.07 * (high - low)
     for state, style in (
@@ -165,6 +152,7 @@ def _rail(axes: Axes, trials: list[Trial]) -> None:
         numbers = [t.number for t in trials if t.state == state]
         axes.plot(numbers, [at] * len(numbers), linestyle="none", markersize=6, **style)
     axes.set_ylim(low - 0.14 * (high - low), high)
+    axes.set_xlabel("trial", fontsize=9)
 
 
 def _dots(axes: Axes, g: Gathered, names: tuple[str, ...]) -> None:
@@ -211,7 +199,7 @@ def _coordinate(parameter: Parameter, value: Any) -> float:
 
 
 def _ends(values: Array, always: list[float]) -> tuple[float, float]:
-    """Ends that hold the bulk of the values: one huge cost must not flatten all others."""
+    """Axis limits that contain the bulk of the values: one huge cost must not flatten all others."""
     q10, q25, q75, q90 = np.quantile(values, [0.1, 0.25, 0.75, 0.9])
     spread = max(q75 - q25, 0.5 * (q90 - q10))
     low = min(max(float(values.min()), q25 - 4.0 * spread), *always, np.inf)
@@ -225,12 +213,8 @@ def _with_unit(name: str, unit: str) -> str:
 
 
 def _plain(text: str) -> str:
-    """Text that matplotlib takes as it is: a dollar sign begins no formula."""
+    """Text escaped for matplotlib, where a dollar sign would begin a formula."""
     return text.replace("\\", "").replace("$", r"\$")[:80]
-
-
-def _short(value: Any) -> str:
-    return f"{value:.3g}" if isinstance(value, float) else str(value)
 
 
 def _capital(text: str) -> str:

@@ -1,1 +1,1 @@
-"""Doors to other libraries, one each, imported only by whoever asks for them. May import optimizer and below."""
+"""Integrations with other libraries, each imported only when needed. May import optimizer and below."""

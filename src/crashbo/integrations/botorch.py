@@ -1,9 +1,9 @@
-"""BoTorch: a latent function of crashbo as a BoTorch model, for any of its acquisition functions.
+"""BoTorch: a latent function of crashbo as a BoTorch model, for use with any of its acquisition functions.
 
 May import optimizer and below, and torch, botorch and gpytorch.
 
-Notation, of models.latent:
-    b, W     of the posterior at n trials: mean m + sqrt(a) k'b, covariance a (k(x, x') - k'W k'), W = F'F - R'R
+Notation, as in models.latent:
+    b, W     posterior at n trials: mean m + sqrt(a) k'b, covariance a (k(x, x') - k'W k'), W = F'F - R'R
     a, m     outputscale (a variance) and mean of the prior
 """
 
@@ -19,8 +19,8 @@ from torch import Tensor
 
 from crashbo.models.latent import Posterior
 
-_LEAST = 1e-24  # of a squared distance: below it a square root has no derivative, and the kernel's is zero
-_JITTER = 1e-10  # of the prior variance, so that repeated points have a Cholesky factor
+_LEAST = 1e-24  # of a squared distance: at zero the square root has no derivative, and the kernel's is zero
+_JITTER = 1e-10  # relative to the prior variance, so that repeated points have a Cholesky factor
 
 
 class HasPosterior(Protocol):
@@ -32,9 +32,9 @@ class HasPosterior(Protocol):
 
 
 class GPCRModel(Model):
-    """One latent function, given the trials: its posterior is differentiable in X.
+    """The posterior of one latent function, differentiable in X.
 
-    Its hyperparameters are those that crashbo learnt; nothing is trained in torch. X lies in the unit cube.
+    It has the hyperparameters that crashbo learnt; nothing is trained in torch. X lies in the unit cube.
 
     Args:
         model: a `GPCR`, a `GP` (the cost, say), or a `CrashModel`.
@@ -75,17 +75,17 @@ class GPCRModel(Model):
 
     @property
     def num_outputs(self) -> int:
-        """One."""
+        """A single output."""
         return 1
 
     @property
     def batch_shape(self) -> torch.Size:
-        """None."""
+        """No batch dimensions."""
         return torch.Size()
 
     @property
     def threshold(self) -> float:
-        """The level above which a trial crashes: known, or the most probable one."""
+        """The level above which a trial crashes: known, or the most probable value."""
         return float(self._threshold)
 
     def posterior(
@@ -116,7 +116,7 @@ class GPCRModel(Model):
         return p
 
     def constraint(self, output: int = -1) -> Callable[[Tensor], Tensor]:
-        """What BoTorch calls a constraint, negative where it holds, on samples of which this model is one output."""
+        """A constraint in BoTorch's sense, negative where it holds, on samples in which this model is one output."""
         return lambda samples: samples[..., output] - self._threshold
 
     def _kernel(self, X: Tensor, Z: Tensor) -> Tensor:

@@ -1,1 +1,1 @@
-"""The paper's experiments: its methods on its problems, many times over. May import the public API and `problems`."""
+"""The paper's experiments: its methods on its problems, with repeats. May import the public API and `problems`."""

@@ -1,4 +1,4 @@
-"""The campaign: every method on every problem, repeat by repeat, on all cores.
+"""A campaign: every method on every problem, repeat by repeat, on all cores.
 
 May import the public API and `problems`.
 """
@@ -15,7 +15,7 @@ from crashbo.paper.methods import METHODS
 from crashbo.paper.run_log import RunLog
 from crashbo.paper.runs import Run, Spec, execute
 
-# Called when a run has ended, with how many have, and how many there are to make.
+# Called after each run with that run, the number of runs done and the total.
 Report = Callable[[Run, int, int], None]
 
 _THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
@@ -27,9 +27,9 @@ class Campaign:
 
     Attributes:
         methods: names in METHODS.
-        problems: as `problems.get` takes them, in words: names of ours, or "module:name" of the user's own.
+        problems: names for `problems.get`: ours, or "module:name" of the user's own.
         repeats: of every method on every problem.
-        trials: in a run.
+        trials: per run.
         known_noise: whether the methods are told the noise.
     """
 
@@ -42,7 +42,7 @@ class Campaign:
     def __post_init__(self) -> None:
         own = [name for name in self.problems if ":" in name]
         for name in own:
-            problems.get(name)  # which says what is wrong with it
+            problems.get(name)  # raises an error that says what is wrong with it
         for what, given, known in (
             ("methods", self.methods, list(METHODS)),
             ("problems", self.problems, [*problems.names(), *own]),
@@ -59,13 +59,13 @@ class Campaign:
 
     @property
     def refusals(self) -> dict[tuple[str, str], str]:
-        """Method and problem that do not go together, and why."""
+        """Pairs of method and problem that cannot be combined, and why."""
         found = {name: problems.get(name) for name in self.problems}
         reasons = {(m, p): METHODS[m].refusal(problem) for m in self.methods for p, problem in found.items()}
         return {pair: reason for pair, reason in reasons.items() if reason is not None}
 
     def specs(self) -> list[Spec]:
-        """All runs, one repeat of everything after the other: what there is at any time is balanced."""
+        """All runs, ordered by repeat: what is finished at any time is balanced."""
         refused = self.refusals
         return [
             Spec(method, problem, repeat, self.trials, self.known_noise)
@@ -77,12 +77,12 @@ class Campaign:
 
 
 def run_all(specs: Sequence[Spec], log: RunLog, *, workers: int, report: Report | None = None) -> list[Run]:
-    """The runs of all specs, in their order; those that the log lacks are made now, and kept as they end."""
+    """The runs of all specs, in their order; those missing from the log are run now and logged as they finish."""
     todo = [spec for spec in specs if spec not in log.runs]
     if todo:
-        for name in _THREADS:  # read by the workers when they load NumPy: threads would fight over the cores
+        for name in _THREADS:  # read by the workers when they load NumPy: threads would compete for the cores
             os.environ.setdefault(name, "1")
-        # Spawned, not forked: a worker's arithmetic then does not depend on what this process has loaded.
+        # Spawned, not forked, so that a worker's arithmetic does not depend on what this process has loaded.
         with multiprocessing.get_context("spawn").Pool(min(workers, len(todo)), _prepare_worker) as pool:
             for done, run in enumerate(pool.imap_unordered(_attempt, todo), start=1):
                 log.add(run)
@@ -99,7 +99,7 @@ def _attempt(spec: Spec) -> Run:
 
 
 def _prepare_worker() -> None:
-    """Leave Ctrl-C to the parent, and do not outlive it."""
+    """Leave Ctrl-C to the parent, and exit when the parent does."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = multiprocessing.parent_process()
     assert parent is not None

@@ -1,4 +1,4 @@
-"""The methods of the paper's comparison, and a few more, with the settings that they get on each problem.
+"""The methods of the paper's comparison, and a few more, with their settings on each problem.
 
 May import the public API and `problems`.
 """
@@ -11,14 +11,14 @@ from crashbo import strategies
 from crashbo.problems import Problem
 from crashbo.strategies import Strategy
 
-# The authors' high costs, on our scales of the costs.
+# The authors' penalties for HC, on our cost scales.
 _HIGH_COSTS = {"michalewicz10d": 10.0, "hartmann6d": 0.1, "eggcrate2d": 98.0, "eggcrate2d-corner": 98.0}
 _SAFEOPT_SCALE = 2.0  # the authors' prior standard deviation of g, which lies between -1 and 1
 
 
 @dataclass(frozen=True)
 class Method:
-    """One way to choose trials, as it is compared.
+    """One method of the comparison.
 
     Attributes:
         name: on the command line.
@@ -26,7 +26,7 @@ class Method:
         strategy: as Optimizer takes it.
         risk: as Optimizer takes it.
         posterior: as Optimizer takes it.
-        informed: whether it gets the problem's privileged view.
+        informed: whether it gets the privileged view of the problem.
         learns: whether its learnt thresholds are reported.
     """
 
@@ -39,11 +39,11 @@ class Method:
     learns: bool = False
 
     def view(self, problem: Problem) -> Problem:
-        """The problem as this method may see it."""
+        """The problem as this method sees it."""
         return problem.informed() if self.informed else problem
 
     def strategy_on(self, problem: Problem) -> str | Strategy:
-        """The strategy with the authors' settings, where they gave any for the problem."""
+        """The strategy, with the authors' settings if they gave any for the problem."""
         if self.strategy == "ei-hc":
             return strategies.HighCost(_HIGH_COSTS.get(problem.name))
         if self.strategy == "safeopt" and problem.name in _HIGH_COSTS:
@@ -51,7 +51,7 @@ class Method:
         return self.strategy
 
     def refusal(self, problem: Problem) -> str | None:
-        """Why the method cannot run on the problem, in its own words; None if it can."""
+        """Why the method cannot run on the problem; None if it can."""
         view = self.view(problem)
         try:
             crashbo.Optimizer(view.space, view.constraints, strategy=self.strategy_on(view), risk=self.risk)

@@ -1,4 +1,4 @@
-"""What the paper prints: its table I.
+"""The paper's published results: its table I.
 
 May import the public API and `problems`.
 """
@@ -20,7 +20,7 @@ def _row(michalewicz: Share | None, hartmann: Share | None, eggcrate: Share) -> 
 
 _EICC = _row(Share(77.90, 7.78), Share(69.40, 5.44), Share(79.41, 12.98))
 
-# By method and problem. PIBU's are counts out of 101 in truth, as the authors' code shows.
+# By method and problem. PIBU's are in fact counts out of 101, as the authors' code shows.
 TABLE_1: dict[str, dict[str, Share]] = {
     "eicc": _EICC,
     "eicc-paper": _EICC,

@@ -1,20 +1,19 @@
-"""The run log: every finished run on disk, so that a campaign that was killed goes on where it stood.
+"""The run log: every finished run on disk, so that a campaign that was killed can resume.
 
 May import the public API and `problems`.
 
-One file a method, one run a line. A run whose line a kill tore is made again and comes out the same. Deleting a
-method's file runs that method anew.
+One file per method, one run per line. A run whose line is incomplete is run again, with the same result. To run a
+method again, delete its file.
 """
 
 from pathlib import Path
-from types import TracebackType
 
 from crashbo.lines import Lines, Lock
 from crashbo.paper.runs import Run, Spec, plain, revived
 
 
 class RunLog:
-    """The finished runs in a folder, which one process at a time may add to."""
+    """The finished runs in a folder; one process at a time may add to it."""
 
     def __init__(self, folder: Path) -> None:
         self.runs: dict[Spec, Run] = {}
@@ -30,12 +29,12 @@ class RunLog:
             raise
 
     def add(self, run: Run) -> None:
-        """Keep a run for good."""
+        """Log a run."""
         self._file(run.spec.method).append(plain(run))
         self.runs[run.spec] = run
 
     def close(self) -> None:
-        """Give the files and their lock back."""
+        """Close the files and release the lock."""
         for file in self._files.values():
             file.close()
         self._lock.close()
@@ -43,9 +42,7 @@ class RunLog:
     def __enter__(self) -> "RunLog":
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _file(self, method: str) -> Lines:

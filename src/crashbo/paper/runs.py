@@ -1,10 +1,10 @@
-"""One run: a method on a problem, from one safe start, and what is kept of it.
+"""One run: a method on a problem, from one safe start, and its record.
 
 May import the public API and `problems`.
 
-Regret is the paper's: the noise-free cost at the trial with the best observed cost, less the problem's unconstrained
-minimum. A run depends on nothing but its `Spec`: all methods get the same start and the same stream of noise in
-the same repeat, and are told neither noise nor threshold unless the spec says so.
+Regret is defined as in the paper: the noise-free cost at the trial with the best observed cost, minus the problem's
+unconstrained minimum. A run depends only on its `Spec`: within a repeat all methods get the same start and the same
+stream of noise, and none is told the noise or the threshold unless the spec says so.
 """
 
 import time
@@ -23,13 +23,13 @@ from crashbo.problems import Problem
 
 @dataclass(frozen=True)
 class Spec:
-    """Which run it is."""
+    """Identifies a run."""
 
     method: str
     problem: str
     repeat: int
     trials: int
-    known_noise: bool = False  # the paper's models know it
+    known_noise: bool = False  # as in the paper, whose models know the noise
 
     def __str__(self) -> str:
         return f"{self.method} on {self.problem}, repeat {self.repeat}"
@@ -37,13 +37,13 @@ class Spec:
 
 @dataclass(frozen=True)
 class Run:
-    """What came of a run; one entry a trial where there are several."""
+    """The record of a run; sequences have one entry per trial."""
 
     spec: Spec
     regret: tuple[float | None, ...]  # after each trial; None before the first success
     crashed: tuple[bool, ...]
     reach: float  # mean distance from the start, as a share of the unit cube's diagonal
-    thresholds: dict[str, float | None]  # learnt ones, by constraint
+    thresholds: dict[str, float | None]  # learnt thresholds, by constraint
     seconds: float
     version: str = crashbo.__version__
 
@@ -54,14 +54,14 @@ class Run:
 
 
 def execute(spec: Spec) -> Run:
-    """Carry a run out."""
+    """Execute a run."""
     method, problem = METHODS[spec.method], problems.get(spec.problem)
     view = method.view(problem)
     rng = np.random.default_rng([spec.repeat, zlib.crc32(spec.problem.encode())])
     start = problem.start or problem.safe_start(rng)
     since = time.perf_counter()
     with warnings.catch_warnings():
-        # By noise alone, a success is often measured beyond a threshold that an informed method knows.
+        # Noise alone often puts a success's reading beyond a threshold that an informed method knows.
         warnings.filterwarnings("ignore", message=".*beyond its known threshold", category=RuntimeWarning)
         warnings.filterwarnings("ignore", message=".*did not converge", category=RuntimeWarning)
         result = crashbo.minimize(
@@ -111,6 +111,6 @@ def plain(run: Run) -> dict[str, Any]:
 
 
 def revived(saved: dict[str, Any]) -> Run:
-    """The run of plain values."""
+    """A run from plain values."""
     values = {**saved, "spec": Spec(**saved["spec"])}
     return Run(**{**values, "regret": tuple(saved["regret"]), "crashed": tuple(saved["crashed"])})

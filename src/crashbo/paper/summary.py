@@ -1,4 +1,4 @@
-"""What a campaign's runs say together: shares, regrets, thresholds, curves, and whether the paper's orderings hold.
+"""Statistics over a campaign's runs: shares, regrets, thresholds, curves, and whether the paper's orderings hold.
 
 May import the public API and `problems`.
 """
@@ -20,29 +20,29 @@ PENALTIES = ("ei-mc", "ei-hc", "ei-ac")
 
 @dataclass(frozen=True)
 class Cell:
-    """One method on one problem; arrays have one row a run."""
+    """One method on one problem; arrays have one row per run."""
 
     safe: Array  # percent of the trials, (runs,)
     regrets: Array  # after each trial, NaN before the first success, (runs, trials)
-    crashes: Array  # so far, after each trial, (runs, trials)
+    crashes: Array  # cumulative, after each trial, (runs, trials)
     reach: Array  # (runs,)
-    threshold_errors: Array  # learnt less true, of the first constraint, where one was learnt
-    seconds: Array  # a trial, (runs,)
+    threshold_errors: Array  # learnt minus true, of the first constraint, in runs that learnt one
+    seconds: Array  # per trial, (runs,)
 
     @property
     def regret(self) -> Array:
-        """At the end, (runs,)."""
+        """Final regret, (runs,)."""
         return self.regrets[:, -1]
 
     @property
     def crashes_after_start(self) -> int:
-        """In all runs together; the start itself is safe by construction."""
+        """Total over all runs; the start itself is safe by construction."""
         return int(self.crashes[:, -1].sum())
 
 
 @dataclass(frozen=True)
 class Summary:
-    """A campaign's outcome."""
+    """The results of a campaign."""
 
     campaign: Campaign
     cells: dict[tuple[str, str], Cell]  # by method and problem
@@ -51,16 +51,16 @@ class Summary:
 
 @dataclass(frozen=True)
 class Claim:
-    """One ordering of the paper's, and what we measured."""
+    """One of the paper's orderings, and what we measured."""
 
     words: str
     holds: bool
-    sure: bool  # beyond two standard errors, or not a matter of chance
+    sure: bool  # beyond two standard errors, or not subject to chance
     figures: str
 
 
 def summarise(campaign: Campaign, runs: Sequence[Run]) -> Summary:
-    """Put a campaign's runs together."""
+    """Summarise the runs of a campaign."""
     groups: dict[tuple[str, str], list[Run]] = {}
     for run in runs:
         groups.setdefault((run.spec.method, run.spec.problem), []).append(run)
@@ -68,7 +68,7 @@ def summarise(campaign: Campaign, runs: Sequence[Run]) -> Summary:
 
 
 def _cell(runs: list[Run]) -> Cell:
-    limits = problems.get(runs[0].spec.problem).limits[:1]  # none where nothing is measured
+    limits = problems.get(runs[0].spec.problem).limits[:1]  # empty if nothing is measured
     learnt = [(run.thresholds.get(limit.name), limit.threshold) for limit in limits for run in runs]
     return Cell(
         safe=np.array([run.safe for run in runs]),
@@ -86,7 +86,7 @@ def std(values: Array) -> float:
 
 
 def claims(summary: Summary) -> list[Claim]:
-    """The paper's orderings, as far as the methods that they need took part."""
+    """The paper's orderings, where the methods that they compare took part."""
     found: list[Claim] = []
     for problem in summary.campaign.problems:
         cells = {m: summary.cells[m, problem] for m in summary.campaign.methods if (m, problem) in summary.cells}
@@ -107,7 +107,7 @@ def claims(summary: Summary) -> list[Claim]:
 
 
 def _ordering(words: str, measured: dict[str, Array], *, higher: bool) -> Claim:
-    """Whether the first of two is higher (or lower), by its mean; runs are paired, since they share their starts."""
+    """Whether the first of two has the higher (or lower) mean; runs are paired, since they share their starts."""
     first, second = measured.values()
     gap = first - second
     error = std(gap) / np.sqrt(len(gap))  # NaN for a single run: nothing is sure then

@@ -1,11 +1,11 @@
-"""Benchmark problems: machines that crash, with known answers.
+"""Benchmark problems: machines that crash, with known optima.
 
-May import the public API, from the rooms that define it: `crashbo` itself imports the problems.
+May import the public API, from the modules that define it: `crashbo` itself imports the problems.
 
-A machine of your own is a `Problem`, too; whoever takes a name of ours takes "module:name" of yours.
+A machine of your own is a `Problem`, too: wherever one of our names is accepted, so is "module:name" of yours.
 
-D parameters, G measured quantities; the share of the space that crashes (by 40,000 uniform samples, good to
-0.5 %); the lowest cost of all, and the lowest without a crash:
+D parameters, G measured quantities; the share of the space that crashes (from 40,000 uniform samples, accurate to
+0.5 %); the lowest cost overall, and the lowest without a crash:
 
     problem                 D   G  crashes    minimum  constrained
     toy1d                   1   1   49.8 %  -0.847673    -0.606531
@@ -34,57 +34,56 @@ D parameters, G measured quantities; the share of the space that crashes (by 40,
     solo8-jump              4   1     32 %      -0.91       -0.773
 
 Families: `paper` (the first five), `literature`, `hidden` (from mueller-ackley5d on), `engineering` (from
-pressure-vessel on) and `solo8`, a physics simulation, of which the figures are found by search and not exact.
+pressure-vessel on) and `solo8`, a physics simulation, whose numbers were found by search and are not exact.
 """
 
+import copy
 import importlib
 import inspect
 from collections.abc import Callable
 
-from crashbo.problems import engineering, hidden, literature, paper, solo8
+from crashbo.problems import engineering, hidden, literature, paper
 from crashbo.problems.problem import Episode, Limit, Problem, Truth
 
 __all__ = ["Episode", "Limit", "Problem", "Truth", "get", "names"]
 
-# Name to factory. A problem with dependencies of its own imports them within its factory: none is paid for by others.
-_FACTORIES: dict[str, Callable[[], Problem]] = {
-    **paper.FACTORIES,
-    **literature.FACTORIES,
-    **hidden.FACTORIES,
-    **engineering.FACTORIES,
-    **solo8.FACTORIES,
-}
+_PROBLEMS = {p.name: p for p in (*paper.PROBLEMS, *literature.PROBLEMS, *hidden.PROBLEMS, *engineering.PROBLEMS)}
+_SOLO8 = "solo8-jump"  # made when it is asked for: its simulator is an extra
 
 
 def names() -> list[str]:
-    """All problems, the paper's first; "solo8-jump", the last, is listed even where its extra is not installed."""
-    return list(_FACTORIES)
+    """All problems, the paper's first; "solo8-jump", the last, is listed even if its extra is not installed."""
+    return [*_PROBLEMS, _SOLO8]
 
 
 def get(name: str | Problem) -> Problem:
-    """The problem of that name; one that is a problem already is given back as it is.
+    """The problem of that name; a Problem is returned as it is.
 
     Args:
         name: one of `names()`, or "module:name" for a machine of your own: a Problem in a module that can be imported,
             or a function without arguments that makes one.
 
     Raises:
-        ModuleNotFoundError: where one of ours needs an extra that is not installed; the message names it.
+        ModuleNotFoundError: if one of our problems needs an extra that is not installed; the message names it.
     """
     if isinstance(name, Problem):
         return name
-    if isinstance(name, str) and name in _FACTORIES:
-        return _FACTORIES[name]()
+    if name == _SOLO8:
+        from crashbo.problems.solo8 import problem as solo8  # only here: MuJoCo is slow to import
+
+        return solo8.make()
+    if isinstance(name, str) and name in _PROBLEMS:
+        return copy.deepcopy(_PROBLEMS[name])  # so that no caller can change it for others
     if isinstance(name, str) and ":" in name:
         return _imported(name)
     raise ValueError(
-        f"name must be one of {', '.join(_FACTORIES)}; got {name!r}. See crashbo.problems.names(), or give a Problem "
+        f"name must be one of {', '.join(names())}; got {name!r}. See crashbo.problems.names(), or give a Problem "
         "or 'module:name' of your own."
     )
 
 
 def _imported(name: str) -> Problem:
-    """The problem at "module:name", or one clear sentence; what the module's own code raises is not hidden."""
+    """The problem at "module:name"; errors that the module's own code raises are passed on."""
     module, _, attribute = name.partition(":")
     if not all(part.isidentifier() for part in (*module.split("."), attribute)):
         raise ValueError(f"name must be written 'module:name'; got {name!r}. Write 'my_machine:problem', for example.")

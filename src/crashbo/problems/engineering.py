@@ -1,25 +1,91 @@
 """Engineering design problems: several measured quantities, each of which makes the design fail beyond a threshold.
 
-May import the public API, from the rooms that define it, and `problem`.
+May import the public API, from the modules that define it, and `problem`.
 
-Constraints that the box of the parameters already implies are left out.
+Constraints that are implied by the parameter bounds are left out.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from math import hypot, pi, sqrt
 from typing import Any
 
 from crashbo.problems.problem import Limit, Problem
 from crashbo.search.space import Float, Int
 
-_PLATE = 0.0625  # inch: rolled plates come in multiples of it
-_LOAD, _SPAN = 6000.0, 14.0  # of the welded beam: lbf and inch
+_PLATE = 0.0625  # inch: thickness of rolled plates comes in multiples of it
+_LOAD, _SPAN = 6000.0, 14.0  # of the welded beam, in lbf and inch
 _YOUNG, _SHEAR = 30e6, 12e6  # its moduli, psi
 
 
-def pressure_vessel() -> Problem:
-    """A cylinder with two round heads: least cost of plate, forging and welds."""
-    return Problem(
+def _simulate_pressure_vessel(params: Mapping[str, Any]) -> tuple[float, dict[str, float]]:
+    """A cylinder with two round heads: minimum cost of plate, forging and welds."""
+    shell, head = _PLATE * params["shell_plates"], _PLATE * params["head_plates"]
+    r, length = params["radius"], params["length"]
+    cost = 0.6224 * shell * r * length + 1.7781 * head * r**2 + 3.1661 * shell**2 * length + 19.84 * shell**2 * r
+    return cost, {
+        "shell_load": 0.0193 * r / shell,
+        "head_load": 0.00954 * r / head,
+        "volume": pi * r**2 * length + 4.0 / 3.0 * pi * r**3,
+    }
+
+
+def _simulate_welded_beam(params: Mapping[str, Any]) -> tuple[float, dict[str, float]]:
+    """A bar welded to a wall: minimum cost of bar and weld."""
+    h, length = params["weld_thickness"], params["weld_length"]
+    t, b = params["bar_height"], params["bar_thickness"]
+    cost = 1.10471 * h**2 * length + 0.04811 * t * b * (_SPAN + length)
+
+    # Shear in the weld: primary, and secondary by the moment about the weld's centre.
+    arm = hypot(length / 2.0, (h + t) / 2.0)
+    inertia = 2.0 * sqrt(2.0) * h * length * (length**2 / 12.0 + ((h + t) / 2.0) ** 2)
+    primary = _LOAD / (sqrt(2.0) * h * length)
+    secondary = _LOAD * (_SPAN + length / 2.0) * arm / inertia
+    shear = sqrt(primary**2 + primary * secondary * length / arm + secondary**2)
+
+    buckling = 4.013 * _YOUNG / (6.0 * _SPAN**2) * t * b**3 * (1.0 - t / (4.0 * _SPAN) * sqrt(_YOUNG / _SHEAR))
+    return cost, {
+        "shear_stress": shear,
+        "bending_stress": 6.0 * _LOAD * _SPAN / (b * t**2),
+        "deflection": 4.0 * _LOAD * _SPAN**3 / (_YOUNG * b * t**3),
+        "buckling_load": buckling,
+        "weld_overhang": h - b,
+    }
+
+
+def _simulate_speed_reducer(params: Mapping[str, Any]) -> tuple[float, dict[str, float]]:
+    """A gearbox between engine and propeller: minimum weight."""
+    x1, x2, x3, x4, x5, x6, x7 = params.values()
+    cost = (
+        0.7854 * x1 * x2**2 * (3.3333 * x3**2 + 14.9334 * x3 - 43.0934)
+        - 1.508 * x1 * (x6**2 + x7**2)
+        + 7.4777 * (x6**3 + x7**3)
+        + 0.7854 * (x4 * x6**2 + x5 * x7**2)
+    )
+    return cost, {
+        "tooth_bending": 27.0 / (x1 * x2**2 * x3),
+        "tooth_contact": 397.5 / (x1 * x2**2 * x3**2),
+        "shaft1_deflection": 1.93 * x4**3 / (x2 * x3 * x6**4),
+        "shaft1_stress": sqrt((745.0 * x4 / (x2 * x3)) ** 2 + 16.9e6) / (0.1 * x6**3),
+        "shaft2_stress": sqrt((745.0 * x5 / (x2 * x3)) ** 2 + 157.5e6) / (0.1 * x7**3),
+        "face_ratio": x1 / x2,
+        "shaft1_fit": (1.5 * x6 + 1.9) / x4,
+        "shaft2_fit": (1.1 * x7 + 1.9) / x5,
+    }
+
+
+def _simulate_tension_spring(params: Mapping[str, Any]) -> tuple[float, dict[str, float]]:
+    """A coil spring under tension or compression: minimum weight."""
+    d, coil, n = params["wire"], params["coil"], params["turns"]
+    stress = (4.0 * coil**2 - d * coil) / (12566.0 * (coil * d**3 - d**4)) + 1.0 / (5108.0 * d**2)
+    return (n + 2.0) * coil * d**2, {
+        "deflection": coil**3 * n / (71785.0 * d**4),
+        "shear_stress": stress,
+        "surge": 140.45 * d / (coil**2 * n),
+    }
+
+
+PROBLEMS = (
+    Problem(
         name="pressure-vessel",
         space={
             "shell_plates": Int(1, 99),
@@ -41,12 +107,8 @@ def pressure_vessel() -> Problem:
         minimum=15.90180078,
         constrained_minimum=6059.714335,
         optimum={"shell_plates": 13, "head_plates": 7, "radius": 42.0984455958, "length": 176.636595844},
-    )
-
-
-def welded_beam() -> Problem:
-    """A bar welded to a wall: least cost of bar and weld."""
-    return Problem(
+    ),
+    Problem(
         name="welded-beam",
         space={
             "weld_thickness": Float(0.125, 2.0),
@@ -76,12 +138,8 @@ def welded_beam() -> Problem:
             "bar_height": 9.0366239107,
             "bar_thickness": 0.2057296398,
         },
-    )
-
-
-def speed_reducer() -> Problem:
-    """A gearbox between engine and propeller: least weight."""
-    return Problem(
+    ),
+    Problem(
         name="speed-reducer",
         space={
             "face_width": Float(2.6, 3.6),
@@ -119,12 +177,8 @@ def speed_reducer() -> Problem:
             "shaft1_diameter": 3.350214667,
             "shaft2_diameter": 5.286654466,
         },
-    )
-
-
-def tension_spring() -> Problem:
-    """A coil spring under tension or compression: least weight."""
-    return Problem(
+    ),
+    Problem(
         name="tension-spring",
         space={"wire": Float(0.05, 0.2), "coil": Float(0.25, 1.3), "turns": Float(2.0, 15.0)},
         simulate=_simulate_tension_spring,
@@ -142,75 +196,5 @@ def tension_spring() -> Problem:
         minimum=0.0025,
         constrained_minimum=0.01266523,
         optimum={"wire": 0.0516890617678, "coil": 0.3567177562363, "turns": 11.2889647906},
-    )
-
-
-FACTORIES: Mapping[str, Callable[[], Problem]] = {
-    "pressure-vessel": pressure_vessel,
-    "welded-beam": welded_beam,
-    "speed-reducer": speed_reducer,
-    "tension-spring": tension_spring,
-}
-
-
-def _simulate_pressure_vessel(params: Mapping[str, Any]) -> tuple[float, dict[str, float]]:
-    shell, head = _PLATE * params["shell_plates"], _PLATE * params["head_plates"]
-    r, length = params["radius"], params["length"]
-    cost = 0.6224 * shell * r * length + 1.7781 * head * r**2 + 3.1661 * shell**2 * length + 19.84 * shell**2 * r
-    return cost, {
-        "shell_load": 0.0193 * r / shell,
-        "head_load": 0.00954 * r / head,
-        "volume": pi * r**2 * length + 4.0 / 3.0 * pi * r**3,
-    }
-
-
-def _simulate_welded_beam(params: Mapping[str, Any]) -> tuple[float, dict[str, float]]:
-    h, length = params["weld_thickness"], params["weld_length"]
-    t, b = params["bar_height"], params["bar_thickness"]
-    cost = 1.10471 * h**2 * length + 0.04811 * t * b * (_SPAN + length)
-
-    # Shear in the weld: primary, and secondary by the moment about the weld's centre.
-    arm = hypot(length / 2.0, (h + t) / 2.0)
-    inertia = 2.0 * sqrt(2.0) * h * length * (length**2 / 12.0 + ((h + t) / 2.0) ** 2)
-    primary = _LOAD / (sqrt(2.0) * h * length)
-    secondary = _LOAD * (_SPAN + length / 2.0) * arm / inertia
-    shear = sqrt(primary**2 + primary * secondary * length / arm + secondary**2)
-
-    buckling = 4.013 * _YOUNG / (6.0 * _SPAN**2) * t * b**3 * (1.0 - t / (4.0 * _SPAN) * sqrt(_YOUNG / _SHEAR))
-    return cost, {
-        "shear_stress": shear,
-        "bending_stress": 6.0 * _LOAD * _SPAN / (b * t**2),
-        "deflection": 4.0 * _LOAD * _SPAN**3 / (_YOUNG * b * t**3),
-        "buckling_load": buckling,
-        "weld_overhang": h - b,
-    }
-
-
-def _simulate_speed_reducer(params: Mapping[str, Any]) -> tuple[float, dict[str, float]]:
-    x1, x2, x3, x4, x5, x6, x7 = params.values()
-    cost = (
-        0.7854 * x1 * x2**2 * (3.3333 * x3**2 + 14.9334 * x3 - 43.0934)
-        - 1.508 * x1 * (x6**2 + x7**2)
-        + 7.4777 * (x6**3 + x7**3)
-        + 0.7854 * (x4 * x6**2 + x5 * x7**2)
-    )
-    return cost, {
-        "tooth_bending": 27.0 / (x1 * x2**2 * x3),
-        "tooth_contact": 397.5 / (x1 * x2**2 * x3**2),
-        "shaft1_deflection": 1.93 * x4**3 / (x2 * x3 * x6**4),
-        "shaft1_stress": sqrt((745.0 * x4 / (x2 * x3)) ** 2 + 16.9e6) / (0.1 * x6**3),
-        "shaft2_stress": sqrt((745.0 * x5 / (x2 * x3)) ** 2 + 157.5e6) / (0.1 * x7**3),
-        "face_ratio": x1 / x2,
-        "shaft1_fit": (1.5 * x6 + 1.9) / x4,
-        "shaft2_fit": (1.1 * x7 + 1.9) / x5,
-    }
-
-
-def _simulate_tension_spring(params: Mapping[str, Any]) -> tuple[float, dict[str, float]]:
-    d, coil, n = params["wire"], params["coil"], params["turns"]
-    stress = (4.0 * coil**2 - d * coil) / (12566.0 * (coil * d**3 - d**4)) + 1.0 / (5108.0 * d**2)
-    return (n + 2.0) * coil * d**2, {
-        "deflection": coil**3 * n / (71785.0 * d**4),
-        "shear_stress": stress,
-        "surge": 140.45 * d / (coil**2 * n),
-    }
+    ),
+)

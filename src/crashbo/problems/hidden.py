@@ -1,13 +1,13 @@
 """Hidden-constraint problems from the literature: simulations that fail in parts of the space.
 
-May import the public API, from the rooms that define it, and `problem`.
+May import the public API, from the modules that define it, and `problem`.
 
-Their authors give the failing region only; where they do so by an inequality its left side is the measured
-quantity here, and where they do so by intervals it is the distance from the nearest of them.
+Their authors only give the failing region. Where it is an inequality, its left side is the measured quantity here;
+where it is a set of intervals, the measured quantity is the distance from the nearest of them.
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from math import cos, exp, pi, sin, sqrt
 from typing import Any
 
@@ -27,9 +27,50 @@ _TFAILY = (
 _READ = "as read from SBArchOpt's description of it"
 
 
-def mueller_ackley5d() -> Problem:
-    """Ackley's function, whose centre crashes, in many disconnected safe regions."""
-    return Problem(
+def _simulate_mueller_ackley(params: Mapping[str, Any]) -> tuple[float, dict[str, float]]:
+    """Ackley's function, whose centre crashes, with many disconnected safe regions."""
+    x = vector(params)
+    hole = 20.0 * exp(-0.2 * sqrt(float(np.mean(x**2))))
+    cost = 20.0 - hole + math.e - exp(float(np.mean(np.cos(2.0 * pi * x))))
+    return cost, {"ripple": float(np.sum(x * (np.sin(x) + 0.1))), "off_axis": float(np.min(np.abs(x)))}
+
+
+def _simulate_mueller_bird(params: Mapping[str, Any]) -> tuple[float, dict[str, float]]:
+    """Mishra's bird function of two parameters; the other two only cause crashes."""
+    x = vector(params)
+    a, b = x[0], x[1]
+    cost = (a - b) ** 2 + exp((1.0 - sin(a)) ** 2) * cos(b) + exp((1.0 - cos(b)) ** 2) * sin(a)
+    minus, plus = np.sqrt(np.abs(a - x + 1.0)), np.sqrt(np.abs(a + x + 1.0))
+    ripple = np.sum(x * np.sin(minus) * np.cos(plus) + (a + 1.0) * np.sin(plus) * np.cos(minus))
+    return cost, {"ripple": float(ripple)}
+
+
+def _simulate_alimo(params: Mapping[str, Any]) -> tuple[float, dict[str, float]]:
+    """A bowl on a few islands; the bottom of the bowl lies outside them."""
+    x = vector(params)
+    cost = float(np.sum((x - np.array([0.19, 0.29])) ** 2)) - 0.048
+    return cost, {"ripple": 2.0 / 12.0 + 0.1 * float(np.sum(4.0 * (x - 0.7) ** 2 - 2.0 * np.cos(4.0 * pi * (x - 0.7))))}
+
+
+def _simulate_tfaily_tooth(params: Mapping[str, Any]) -> tuple[float, dict[str, float]]:
+    """Herbie's tooth with an ellipse cut out, which contains the deepest wells."""
+    a, b = params["x1"], params["x2"]
+    return -_tooth(a) * _tooth(b), {"ellipse": (a + b) ** 2 / 8.0 + (a - b) ** 2 / 2.0}
+
+
+def _simulate_tfaily_rosenbrock(params: Mapping[str, Any]) -> tuple[float, dict[str, float]]:
+    """Rosenbrock's valley crossed by slabs that crash; the optimum is a corner of four of them."""
+    x = vector(params)
+    cost = float(np.sum((1.0 - x[:-1]) ** 2 + 100.0 * (x[1:] - x[:-1] ** 2) ** 2))
+    return cost, {"distance": float(np.min(np.abs(x - np.array([0.5, 0.5, 1.5, 1.5]))))}
+
+
+def _tooth(z: float) -> float:
+    return exp(-((z - 1.0) ** 2)) + exp(-0.8 * (z + 1.0) ** 2) - 0.05 * sin(8.0 * (z + 0.1))
+
+
+PROBLEMS = (
+    Problem(
         name="mueller-ackley5d",
         space={f"x{d + 1}": Float(-10.0, 10.0) for d in range(5)},
         simulate=_simulate_mueller_ackley,
@@ -40,12 +81,8 @@ def mueller_ackley5d() -> Problem:
         minimum=0.0,
         constrained_minimum=6.01547094,
         optimum={"x1": -3.06725907178, "x2": -0.2, "x3": -0.2, "x4": -0.2, "x5": -0.2},
-    )
-
-
-def mueller_bird4d() -> Problem:
-    """Mishra's bird function of two parameters; the two others only make it crash."""
-    return Problem(
+    ),
+    Problem(
         name="mueller-bird4d",
         space={f"x{d + 1}": Float(-3.0 * pi, 3.0 * pi) for d in range(4)},
         simulate=_simulate_mueller_bird,
@@ -55,12 +92,8 @@ def mueller_bird4d() -> Problem:
         minimum=-106.764536749,
         constrained_minimum=-106.764536749,
         optimum={"x1": 4.70104313, "x2": 3.15293852, "x3": 9.35044253, "x4": -1.40725864},
-    )
-
-
-def alimo2d() -> Problem:
-    """A bowl on a few islands; the bottom of the bowl lies off them."""
-    return Problem(
+    ),
+    Problem(
         name="alimo2d",
         space={"x1": Float(0.0, 1.0), "x2": Float(0.0, 1.0)},
         simulate=_simulate_alimo,
@@ -72,12 +105,8 @@ def alimo2d() -> Problem:
         minimum=-0.048,
         constrained_minimum=-0.04707343,
         optimum={"x1": 0.1990238933, "x2": 0.2609287494},
-    )
-
-
-def tfaily_tooth2d() -> Problem:
-    """Herbie's tooth with an ellipse cut out that holds the deepest wells."""
-    return Problem(
+    ),
+    Problem(
         name="tfaily-tooth2d",
         space={"x1": Float(-2.0, 2.0), "x2": Float(-2.0, 2.0)},
         simulate=_simulate_tfaily_tooth,
@@ -90,12 +119,8 @@ def tfaily_tooth2d() -> Problem:
         minimum=-1.12687175,
         constrained_minimum=-1.0933964,
         optimum={"x1": 1.1366537, "x2": -1.0408259},
-    )
-
-
-def tfaily_rosenbrock4d() -> Problem:
-    """Rosenbrock's valley crossed by slabs that crash; the optimum is a corner of four of them."""
-    return Problem(
+    ),
+    Problem(
         name="tfaily-rosenbrock4d",
         space={f"x{d + 1}": Float(-2.048, 2.048) for d in range(4)},
         simulate=_simulate_tfaily_rosenbrock,
@@ -106,50 +131,5 @@ def tfaily_rosenbrock4d() -> Problem:
         minimum=0.0,
         constrained_minimum=0.0,
         optimum={f"x{d + 1}": 1.0 for d in range(4)},
-    )
-
-
-FACTORIES: Mapping[str, Callable[[], Problem]] = {
-    "mueller-ackley5d": mueller_ackley5d,
-    "mueller-bird4d": mueller_bird4d,
-    "alimo2d": alimo2d,
-    "tfaily-tooth2d": tfaily_tooth2d,
-    "tfaily-rosenbrock4d": tfaily_rosenbrock4d,
-}
-
-
-def _simulate_mueller_ackley(params: Mapping[str, Any]) -> tuple[float, dict[str, float]]:
-    x = vector(params)
-    hole = 20.0 * exp(-0.2 * sqrt(float(np.mean(x**2))))
-    cost = 20.0 - hole + math.e - exp(float(np.mean(np.cos(2.0 * pi * x))))
-    return cost, {"ripple": float(np.sum(x * (np.sin(x) + 0.1))), "off_axis": float(np.min(np.abs(x)))}
-
-
-def _simulate_mueller_bird(params: Mapping[str, Any]) -> tuple[float, dict[str, float]]:
-    x = vector(params)
-    a, b = x[0], x[1]
-    cost = (a - b) ** 2 + exp((1.0 - sin(a)) ** 2) * cos(b) + exp((1.0 - cos(b)) ** 2) * sin(a)
-    minus, plus = np.sqrt(np.abs(a - x + 1.0)), np.sqrt(np.abs(a + x + 1.0))
-    ripple = np.sum(x * np.sin(minus) * np.cos(plus) + (a + 1.0) * np.sin(plus) * np.cos(minus))
-    return cost, {"ripple": float(ripple)}
-
-
-def _simulate_alimo(params: Mapping[str, Any]) -> tuple[float, dict[str, float]]:
-    x = vector(params)
-    cost = float(np.sum((x - np.array([0.19, 0.29])) ** 2)) - 0.048
-    return cost, {"ripple": 2.0 / 12.0 + 0.1 * float(np.sum(4.0 * (x - 0.7) ** 2 - 2.0 * np.cos(4.0 * pi * (x - 0.7))))}
-
-
-def _simulate_tfaily_tooth(params: Mapping[str, Any]) -> tuple[float, dict[str, float]]:
-    a, b = params["x1"], params["x2"]
-    return -_tooth(a) * _tooth(b), {"ellipse": (a + b) ** 2 / 8.0 + (a - b) ** 2 / 2.0}
-
-
-def _simulate_tfaily_rosenbrock(params: Mapping[str, Any]) -> tuple[float, dict[str, float]]:
-    x = vector(params)
-    cost = float(np.sum((1.0 - x[:-1]) ** 2 + 100.0 * (x[1:] - x[:-1] ** 2) ** 2))
-    return cost, {"distance": float(np.min(np.abs(x - np.array([0.5, 0.5, 1.5, 1.5]))))}
-
-
-def _tooth(z: float) -> float:
-    return exp(-((z - 1.0) ** 2)) + exp(-0.8 * (z + 1.0) ** 2) - 0.05 * sin(8.0 * (z + 0.1))
+    ),
+)

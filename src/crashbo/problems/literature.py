@@ -1,10 +1,10 @@
 """Constrained problems from the literature, with measured quantities that make the machine crash.
 
-May import the public API, from the rooms that define it, and `problem`.
+May import the public API, from the modules that define it, and `problem`.
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from math import cos, exp, pi, sin
 from typing import Any
 
@@ -17,9 +17,72 @@ _GARDNER = (
 )
 
 
-def gardner1() -> Problem:
+def _simulate_gardner1(params: Mapping[str, Any]) -> tuple[float, dict[str, float]]:
     """Gardner's first simulation: two diagonal bands crash."""
-    return Problem(
+    x, y = params["x"], params["y"]
+    return cos(2.0 * x) * cos(y) + sin(x), {"c": cos(x) * cos(y) - sin(x) * sin(y)}
+
+
+def _simulate_gardner2(params: Mapping[str, Any]) -> tuple[float, dict[str, float]]:
+    """Gardner's second simulation: all but two small spots crash."""
+    x, y = params["x"], params["y"]
+    return sin(x) + y, {"c": sin(x) * sin(y)}
+
+
+def _simulate_lsq(params: Mapping[str, Any]) -> tuple[float, dict[str, float]]:
+    """Linear cost, a sinusoidal and a quadratic constraint."""
+    x1, x2 = params["x1"], params["x2"]
+    sinusoid = 1.5 - x1 - 2.0 * x2 - 0.5 * sin(2.0 * pi * (x1**2 - 2.0 * x2))
+    return x1 + x2, {"sinusoid": sinusoid, "square": x1**2 + x2**2}
+
+
+def _simulate_branin_disk(params: Mapping[str, Any]) -> tuple[float, dict[str, float]]:
+    """Branin's function within a disk: two of its three minima crash."""
+    x, y = params["x"], params["y"]
+    valley = y - 5.1 / (4.0 * pi**2) * x**2 + 5.0 / pi * x - 6.0
+    cost = valley**2 + 10.0 * (1.0 - 1.0 / (8.0 * pi)) * cos(x) + 10.0
+    return cost, {"distance": (x - 2.5) ** 2 + (y - 7.5) ** 2}
+
+
+def _simulate_townsend(params: Mapping[str, Any]) -> tuple[float, dict[str, float]]:
+    """A rough cost within the outline of a heart."""
+    x, y = params["x"], params["y"]
+    t = math.atan2(x, y)
+    heart = 2.0 * cos(t) - 0.5 * cos(2.0 * t) - 0.25 * cos(3.0 * t) - 0.125 * cos(4.0 * t)
+    cost = -(cos((x - 0.1) * y) ** 2) - x * sin(3.0 * x + y)
+    return cost, {"outline": x**2 + y**2 - heart**2 - (2.0 * sin(t)) ** 2}
+
+
+def _simulate_mishra_bird(params: Mapping[str, Any]) -> tuple[float, dict[str, float]]:
+    """Mishra's bird function within a disk."""
+    x, y = params["x"], params["y"]
+    cost = sin(y) * exp((1.0 - cos(x)) ** 2) + cos(x) * exp((1.0 - sin(y)) ** 2) + (x - y) ** 2
+    return cost, {"distance": (x + 5.0) ** 2 + (y + 5.0) ** 2}
+
+
+def _simulate_simionescu(params: Mapping[str, Any]) -> tuple[float, dict[str, float]]:
+    """A saddle within the outline of a flower; two best points, symmetric."""
+    x, y = params["x"], params["y"]
+    # The source has atan(x / y); eight times that angle is the same in every quadrant.
+    return 0.1 * x * y, {"outline": x**2 + y**2 - (1.0 + 0.2 * cos(8.0 * math.atan2(x, y))) ** 2}
+
+
+def _simulate_rosenbrock_cubic_line(params: Mapping[str, Any]) -> tuple[float, dict[str, float]]:
+    """Rosenbrock's valley between a cubic and a line, which meet at the optimum."""
+    x, y = params["x"], params["y"]
+    cost = (1.0 - x) ** 2 + 100.0 * (y - x**2) ** 2
+    return cost, {"cubic": (x - 1.0) ** 3 - y + 1.0, "line": x + y - 2.0}
+
+
+def _simulate_gomez_levy(params: Mapping[str, Any]) -> tuple[float, dict[str, float]]:
+    """The six-hump camel on a field of islands; one of its two best points is safe."""
+    x, y = params["x"], params["y"]
+    cost = 4.0 * x**2 - 2.1 * x**4 + x**6 / 3.0 + x * y - 4.0 * y**2 + 4.0 * y**4
+    return cost, {"ripple": -sin(4.0 * pi * x) + 2.0 * sin(2.0 * pi * y) ** 2}
+
+
+PROBLEMS = (
+    Problem(
         name="gardner1",
         space={"x": Float(0.0, 6.0), "y": Float(0.0, 6.0)},
         simulate=_simulate_gardner1,
@@ -29,12 +92,8 @@ def gardner1() -> Problem:
         minimum=-2.0,
         constrained_minimum=-2.0,
         optimum={"x": 1.5 * pi, "y": 0.0},
-    )
-
-
-def gardner2() -> Problem:
-    """Gardner's second simulation: all but two small spots crash."""
-    return Problem(
+    ),
+    Problem(
         name="gardner2",
         space={"x": Float(0.0, 6.0), "y": Float(0.0, 6.0)},
         simulate=_simulate_gardner2,
@@ -44,12 +103,8 @@ def gardner2() -> Problem:
         minimum=-1.0,
         constrained_minimum=math.asin(0.95) - 1.0,
         optimum={"x": 1.5 * pi, "y": 1.2532358976},
-    )
-
-
-def lsq() -> Problem:
-    """Linear cost, a sinusoidal and a quadratic constraint."""
-    return Problem(
+    ),
+    Problem(
         name="lsq",
         space={"x1": Float(0.0, 1.0), "x2": Float(0.0, 1.0)},
         simulate=_simulate_lsq,
@@ -62,12 +117,8 @@ def lsq() -> Problem:
         minimum=0.0,
         constrained_minimum=0.59978805,
         optimum={"x1": 0.1951226876, "x2": 0.4046653645},
-    )
-
-
-def branin_disk() -> Problem:
-    """Branin's function within a disk: two of its three minima crash."""
-    return Problem(
+    ),
+    Problem(
         name="branin-disk",
         space={"x": Float(-5.0, 10.0), "y": Float(0.0, 15.0)},
         simulate=_simulate_branin_disk,
@@ -77,12 +128,8 @@ def branin_disk() -> Problem:
         minimum=10.0 / (8.0 * pi),
         constrained_minimum=10.0 / (8.0 * pi),
         optimum={"x": pi, "y": 2.275},
-    )
-
-
-def townsend() -> Problem:
-    """A rough cost within the outline of a heart."""
-    return Problem(
+    ),
+    Problem(
         name="townsend",
         space={"x": Float(-2.25, 2.25), "y": Float(-2.5, 1.75)},
         simulate=_simulate_townsend,
@@ -93,12 +140,8 @@ def townsend() -> Problem:
         minimum=-3.19972407,
         constrained_minimum=-2.02398836,
         optimum={"x": 2.0052927, "y": 1.1944529},
-    )
-
-
-def mishra_bird() -> Problem:
-    """Mishra's bird function within a disk."""
-    return Problem(
+    ),
+    Problem(
         name="mishra-bird",
         space={"x": Float(-10.0, 0.0), "y": Float(-6.5, 0.0)},
         simulate=_simulate_mishra_bird,
@@ -109,12 +152,8 @@ def mishra_bird() -> Problem:
         minimum=-106.764536749,
         constrained_minimum=-106.764536749,
         optimum={"x": -3.1302468, "y": -1.5821422},
-    )
-
-
-def simionescu() -> Problem:
-    """A saddle within the outline of a flower; two best points, symmetric."""
-    return Problem(
+    ),
+    Problem(
         name="simionescu",
         space={"x": Float(-1.25, 1.25), "y": Float(-1.25, 1.25)},
         simulate=_simulate_simionescu,
@@ -124,12 +163,8 @@ def simionescu() -> Problem:
         minimum=-0.15625,
         constrained_minimum=-0.072,
         optimum={"x": 0.848528137, "y": -0.848528137},
-    )
-
-
-def rosenbrock_cubic_line() -> Problem:
-    """Rosenbrock's valley between a cubic and a line, which meet in the optimum."""
-    return Problem(
+    ),
+    Problem(
         name="rosenbrock-cubic-line",
         space={"x": Float(-1.5, 1.5), "y": Float(-0.5, 2.5)},
         simulate=_simulate_rosenbrock_cubic_line,
@@ -140,12 +175,8 @@ def rosenbrock_cubic_line() -> Problem:
         minimum=0.0,
         constrained_minimum=0.0,
         optimum={"x": 1.0, "y": 1.0},
-    )
-
-
-def gomez_levy() -> Problem:
-    """The six-hump camel on a field of islands; one of its two best points is safe."""
-    return Problem(
+    ),
+    Problem(
         name="gomez-levy",
         space={"x": Float(-1.0, 0.75), "y": Float(-1.0, 1.0)},
         simulate=_simulate_gomez_levy,
@@ -156,72 +187,5 @@ def gomez_levy() -> Problem:
         minimum=-1.03162845349,
         constrained_minimum=-1.03162845349,
         optimum={"x": 0.08984201, "y": -0.7126564},
-    )
-
-
-FACTORIES: Mapping[str, Callable[[], Problem]] = {
-    "gardner1": gardner1,
-    "gardner2": gardner2,
-    "lsq": lsq,
-    "branin-disk": branin_disk,
-    "townsend": townsend,
-    "mishra-bird": mishra_bird,
-    "simionescu": simionescu,
-    "rosenbrock-cubic-line": rosenbrock_cubic_line,
-    "gomez-levy": gomez_levy,
-}
-
-
-def _simulate_gardner1(params: Mapping[str, Any]) -> tuple[float, dict[str, float]]:
-    x, y = params["x"], params["y"]
-    return cos(2.0 * x) * cos(y) + sin(x), {"c": cos(x) * cos(y) - sin(x) * sin(y)}
-
-
-def _simulate_gardner2(params: Mapping[str, Any]) -> tuple[float, dict[str, float]]:
-    x, y = params["x"], params["y"]
-    return sin(x) + y, {"c": sin(x) * sin(y)}
-
-
-def _simulate_lsq(params: Mapping[str, Any]) -> tuple[float, dict[str, float]]:
-    x1, x2 = params["x1"], params["x2"]
-    sinusoid = 1.5 - x1 - 2.0 * x2 - 0.5 * sin(2.0 * pi * (x1**2 - 2.0 * x2))
-    return x1 + x2, {"sinusoid": sinusoid, "square": x1**2 + x2**2}
-
-
-def _simulate_branin_disk(params: Mapping[str, Any]) -> tuple[float, dict[str, float]]:
-    x, y = params["x"], params["y"]
-    valley = y - 5.1 / (4.0 * pi**2) * x**2 + 5.0 / pi * x - 6.0
-    cost = valley**2 + 10.0 * (1.0 - 1.0 / (8.0 * pi)) * cos(x) + 10.0
-    return cost, {"distance": (x - 2.5) ** 2 + (y - 7.5) ** 2}
-
-
-def _simulate_townsend(params: Mapping[str, Any]) -> tuple[float, dict[str, float]]:
-    x, y = params["x"], params["y"]
-    t = math.atan2(x, y)
-    heart = 2.0 * cos(t) - 0.5 * cos(2.0 * t) - 0.25 * cos(3.0 * t) - 0.125 * cos(4.0 * t)
-    cost = -(cos((x - 0.1) * y) ** 2) - x * sin(3.0 * x + y)
-    return cost, {"outline": x**2 + y**2 - heart**2 - (2.0 * sin(t)) ** 2}
-
-
-def _simulate_mishra_bird(params: Mapping[str, Any]) -> tuple[float, dict[str, float]]:
-    x, y = params["x"], params["y"]
-    cost = sin(y) * exp((1.0 - cos(x)) ** 2) + cos(x) * exp((1.0 - sin(y)) ** 2) + (x - y) ** 2
-    return cost, {"distance": (x + 5.0) ** 2 + (y + 5.0) ** 2}
-
-
-def _simulate_simionescu(params: Mapping[str, Any]) -> tuple[float, dict[str, float]]:
-    x, y = params["x"], params["y"]
-    # The source has atan(x / y); eight times that angle is the same whichever way it points.
-    return 0.1 * x * y, {"outline": x**2 + y**2 - (1.0 + 0.2 * cos(8.0 * math.atan2(x, y))) ** 2}
-
-
-def _simulate_rosenbrock_cubic_line(params: Mapping[str, Any]) -> tuple[float, dict[str, float]]:
-    x, y = params["x"], params["y"]
-    cost = (1.0 - x) ** 2 + 100.0 * (y - x**2) ** 2
-    return cost, {"cubic": (x - 1.0) ** 3 - y + 1.0, "line": x + y - 2.0}
-
-
-def _simulate_gomez_levy(params: Mapping[str, Any]) -> tuple[float, dict[str, float]]:
-    x, y = params["x"], params["y"]
-    cost = 4.0 * x**2 - 2.1 * x**4 + x**6 / 3.0 + x * y - 4.0 * y**2 + 4.0 * y**4
-    return cost, {"ripple": -sin(4.0 * pi * x) + 2.0 * sin(2.0 * pi * y) ** 2}
+    ),
+)

@@ -1,13 +1,13 @@
 """The paper's benchmarks, and its one-dimensional example.
 
-May import the public API, from the rooms that define it, and `problem`.
+May import the public API, from the modules that define it, and `problem`.
 
-All live on the unit cube with one constraint, g(x) = prod_d sin(2 pi x_d), and crash where g > 0: on half of the
-cube, in cells like those of a chessboard. Noise 0.01 on f and on g.
+All are defined on the unit cube with one constraint, g(x) = prod_d sin(2 pi x_d), and crash where g > 0: half of the
+cube, in cells like those of a chessboard. The noise on f and on g is 0.01.
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -41,76 +41,6 @@ _HARTMANN_P = 1e-4 * np.array(
 )
 
 
-def toy1d() -> Problem:
-    """A damped cosine in one dimension; its best cell crashes."""
-    return _on_cube(
-        "toy1d",
-        _simulate_toy,
-        minimum=-0.84767321,
-        constrained_minimum=-math.exp(-0.5),
-        optimum=[0.5],
-        source=f"{_PAPER}: the flavour of its one-dimensional example. f = cos(6 pi x) exp(-x) is the authors' "
-        "one-dimensional function; they print -0.6074 at 0.4972 for its minimum, a local one that crashes here.",
-    )
-
-
-def eggcrate2d() -> Problem:
-    """The egg crate as the authors ran it: the optimum lies inside a safe cell."""
-    return _on_cube(
-        "eggcrate2d",
-        _simulate_eggcrate,
-        minimum=0.0,
-        constrained_minimum=0.0,
-        optimum=[2 / 3, 1 / 3],
-        source=f"{_PAPER}; box as in the authors' code, u = (-5 + 7.5 x1, -2.5 + 7.5 x2), without its offset of -98.",
-    )
-
-
-def eggcrate2d_corner() -> Problem:
-    """The egg crate as the paper's text has it: the optimum lies where four cells meet."""
-    return _on_cube(
-        "eggcrate2d-corner",
-        _simulate_eggcrate_corner,
-        minimum=0.0,
-        constrained_minimum=0.0,
-        optimum=[0.5, 0.5],
-        source=f"{_PAPER}; the symmetric box of its text, u = -5 + 10 x.",
-    )
-
-
-def hartmann6d() -> Problem:
-    """Hartmann's function in six dimensions: four wells, the deepest of them safe."""
-    return _on_cube(
-        "hartmann6d",
-        _simulate_hartmann,
-        minimum=-3.32236801,
-        constrained_minimum=-3.32236801,
-        optimum=[0.20168951, 0.15001069, 0.47687398, 0.27533243, 0.31165162, 0.65730053],
-        source=f"{_PAPER}; on the standard scale (the authors' code takes ten times that).",
-    )
-
-
-def michalewicz10d() -> Problem:
-    """Michalewicz's function in ten dimensions: narrow valleys, the optimum on the crash boundary."""
-    return _on_cube(
-        "michalewicz10d",
-        _simulate_michalewicz,
-        minimum=-9.66015172,
-        constrained_minimum=-9.66015172,
-        optimum=[0.70120661, 0.5, 0.40902552, 0.61212852, 0.54764254, 0.5, 0.46295435, 0.5589797, 0.52703122, 0.5],
-        source=f"{_PAPER}. The minimiser has x2 = x6 = x10 = 0.5, where g = 0.",
-    )
-
-
-FACTORIES: Mapping[str, Callable[[], Problem]] = {
-    "toy1d": toy1d,
-    "eggcrate2d": eggcrate2d,
-    "eggcrate2d-corner": eggcrate2d_corner,
-    "hartmann6d": hartmann6d,
-    "michalewicz10d": michalewicz10d,
-}
-
-
 def _on_cube(
     name: str, simulate: Simulation, *, minimum: float, constrained_minimum: float, optimum: list[float], source: str
 ) -> Problem:
@@ -128,27 +58,32 @@ def _on_cube(
 
 
 def _simulate_toy(params: Mapping[str, Any]) -> tuple[float, dict[str, float]]:
+    """A damped cosine in one dimension; its best cell crashes."""
     x = float(params["x1"])
     return math.cos(6.0 * math.pi * x) * math.exp(-x), {"g": _chessboard(vector(params))}
 
 
 def _simulate_eggcrate(params: Mapping[str, Any]) -> tuple[float, dict[str, float]]:
+    """The egg crate as the authors ran it: the optimum lies inside a safe cell."""
     x = vector(params)
     return _eggcrate(np.array([-5.0, -2.5]) + 7.5 * x), {"g": _chessboard(x)}
 
 
 def _simulate_eggcrate_corner(params: Mapping[str, Any]) -> tuple[float, dict[str, float]]:
+    """The egg crate as in the paper's text: the optimum lies where four cells meet."""
     x = vector(params)
     return _eggcrate(-5.0 + 10.0 * x), {"g": _chessboard(x)}
 
 
 def _simulate_hartmann(params: Mapping[str, Any]) -> tuple[float, dict[str, float]]:
+    """Hartmann's function in six dimensions: four wells, the deepest of them safe."""
     x = vector(params)
     distances = np.sum(_HARTMANN_A * (x - _HARTMANN_P) ** 2, axis=1)
     return -float(_HARTMANN_ALPHA @ np.exp(-distances)), {"g": _chessboard(x)}
 
 
 def _simulate_michalewicz(params: Mapping[str, Any]) -> tuple[float, dict[str, float]]:
+    """Michalewicz's function in ten dimensions: narrow valleys, the optimum on the crash boundary."""
     x = vector(params)
     i = np.arange(1, len(x) + 1)
     return -float(np.sum(np.sin(np.pi * x) * np.sin(i * np.pi * x**2) ** 20)), {"g": _chessboard(x)}
@@ -159,6 +94,51 @@ def _eggcrate(u: Array) -> float:
 
 
 def _chessboard(x: Array) -> float:
-    """prod_d sin(2 pi x_d), exactly 0 where a 2 x_d is whole: optima lie there, and must not crash by rounding."""
+    """prod_d sin(2 pi x_d), exactly 0 where a 2 x_d is an integer: optima lie there, and must not crash by rounding."""
     whole = np.round(2.0 * x)
     return float(np.prod(np.where(whole % 2 == 0, 1.0, -1.0) * np.sin(np.pi * (2.0 * x - whole))))
+
+
+PROBLEMS = (
+    _on_cube(
+        "toy1d",
+        _simulate_toy,
+        minimum=-0.84767321,
+        constrained_minimum=-math.exp(-0.5),
+        optimum=[0.5],
+        source=f"{_PAPER}: the flavour of its one-dimensional example. f = cos(6 pi x) exp(-x) is the authors' "
+        "one-dimensional function; they print -0.6074 at 0.4972 for its minimum, a local one that crashes here.",
+    ),
+    _on_cube(
+        "eggcrate2d",
+        _simulate_eggcrate,
+        minimum=0.0,
+        constrained_minimum=0.0,
+        optimum=[2 / 3, 1 / 3],
+        source=f"{_PAPER}; box as in the authors' code, u = (-5 + 7.5 x1, -2.5 + 7.5 x2), without its offset of -98.",
+    ),
+    _on_cube(
+        "eggcrate2d-corner",
+        _simulate_eggcrate_corner,
+        minimum=0.0,
+        constrained_minimum=0.0,
+        optimum=[0.5, 0.5],
+        source=f"{_PAPER}; the symmetric box of its text, u = -5 + 10 x.",
+    ),
+    _on_cube(
+        "hartmann6d",
+        _simulate_hartmann,
+        minimum=-3.32236801,
+        constrained_minimum=-3.32236801,
+        optimum=[0.20168951, 0.15001069, 0.47687398, 0.27533243, 0.31165162, 0.65730053],
+        source=f"{_PAPER}; on the standard scale (the authors' code takes ten times that).",
+    ),
+    _on_cube(
+        "michalewicz10d",
+        _simulate_michalewicz,
+        minimum=-9.66015172,
+        constrained_minimum=-9.66015172,
+        optimum=[0.70120661, 0.5, 0.40902552, 0.61212852, 0.54764254, 0.5, 0.46295435, 0.5589797, 0.52703122, 0.5],
+        source=f"{_PAPER}. The minimiser has x2 = x6 = x10 = 0.5, where g = 0.",
+    ),
+)

@@ -1,10 +1,10 @@
-"""What a benchmark problem is: a simulated machine whose truth is known, and the views of it that are handed out.
+"""What a benchmark problem is: a simulated machine whose truth is known, and what an optimiser may see of it.
 
-May import the public API, from the rooms that define it.
+May import the public API, from the modules that define it.
 
-A `Problem` knows everything. What an optimiser gets from it, `space`, `constraints` and outcomes of `evaluate`,
-says nothing of the thresholds, and a crash says nothing but that it happened. `informed()` is the same machine
-with both laid open, for methods that are privileged by definition.
+A `Problem` knows everything. What an optimiser gets from it, `space`, `constraints` and the outcomes of `evaluate`,
+does not reveal the thresholds, and a crash reveals only that it happened. `informed()` is the same machine with both
+revealed, for methods that are privileged by definition.
 """
 
 from collections.abc import Callable, Mapping
@@ -21,20 +21,20 @@ Array = NDArray[np.float64]
 # Noise-free cost and measurements at params: one run of the machine.
 Simulation = Callable[[Mapping[str, Any]], tuple[float, Mapping[str, float]]]
 
-_DRAWS = 1000  # points that `safe_start` looks at in one go
+_DRAWS = 1000  # points that `safe_start` draws at a time
 _ROUNDS = 1000
 
 
 class Episode(NamedTuple):
-    """One experiment as the machine knows it: cost and measurements are there even where it crashed."""
+    """One experiment as the machine knows it: cost and measurements are present even if it crashed."""
 
     cost: float
     measured: dict[str, float]
-    crash: str  # why; empty if it did not
+    crash: str  # the reason; empty if it did not crash
 
 
 class Truth(NamedTuple):
-    """What happens at params, free of noise; cost and measurements are there even where it crashes."""
+    """What happens at params without noise; cost and measurements are present even if it crashes."""
 
     cost: float
     measured: dict[str, float]
@@ -56,12 +56,12 @@ class Limit:
     noise: float = 0.0
 
     def violated(self, value: float) -> bool:
-        """Whether the machine crashes at this (noise-free) value: beyond the threshold, or not a number."""
+        """Whether the machine crashes at this (noise-free) value: beyond the threshold, or NaN."""
         return not (value <= self.threshold if self.side == "above" else value >= self.threshold)
 
 
 def _check(rng: np.random.Generator | None) -> None:
-    """Refuse a seed in a generator's place: it would give the same noise every time."""
+    """Refuse a seed in place of a generator: it would give the same noise every time."""
     if rng is not None and not isinstance(rng, np.random.Generator):
         seed = rng if isinstance(rng, int) and not isinstance(rng, bool) and rng >= 0 else 0
         raise ValueError(
@@ -70,12 +70,12 @@ def _check(rng: np.random.Generator | None) -> None:
 
 
 def noisy_readings(problem: "Problem", params: Mapping[str, Any], rng: np.random.Generator | None) -> Episode:
-    """A machine that repeats itself, read by instruments that do not: noise never decides whether it crashes."""
+    """A deterministic machine with noisy instruments: noise never decides whether it crashes."""
     cost, measured = problem.simulate(params)
     values = {k.name: float(measured[k.name]) for k in problem.limits}
     crashed = any(k.violated(values[k.name]) for k in problem.limits)
     stds = np.array(list(problem.noise.values()))
-    # Drawn for a crash too: plain and informed runs with the same rng stay in step.
+    # Drawn for a crash too, so that plain and informed runs with the same rng stay in step.
     noise = np.zeros(len(stds)) if rng is None else stds * rng.standard_normal(len(stds))
     read = {name: value + float(e) for (name, value), e in zip(values.items(), noise[1:], strict=True)}
     return Episode(float(cost) + float(noise[0]), read, "crashed" if crashed else "")
@@ -83,7 +83,7 @@ def noisy_readings(problem: "Problem", params: Mapping[str, Any], rng: np.random
 
 @dataclass(frozen=True)
 class Problem:
-    """A machine to be tuned that may crash.
+    """A machine that is to be tuned and may crash.
 
     Attributes:
         name: as `get` knows it.
@@ -91,14 +91,14 @@ class Problem:
         simulate: noise-free cost and measurements at params.
         limits: the measured quantities with their true thresholds.
         cost_noise: standard deviation of the noise on the cost.
-        source: where it is from, and where our values differ from those printed there.
-        minimum: lowest cost in the space, crashes disregarded (the paper's regret is measured from it).
-        constrained_minimum: lowest cost without a crash, where known.
-        optimum: params that reach it without crashing, where known (up to rounding, on a crash boundary).
+        source: the reference, and where our values differ from those printed there.
+        minimum: lowest cost in the space, ignoring crashes (the paper's regret is measured from it).
+        constrained_minimum: lowest cost without a crash, if known.
+        optimum: params that reach it without crashing, if known (up to rounding, on a crash boundary).
         is_informed: whether thresholds are known and crashes carry their measurements.
-        machine: one experiment, with noise if there is an rng: by default noise on the readings alone.
+        machine: runs one experiment, with noise if there is an rng; by default only the readings are noisy.
         unmeasured: causes of crashes that nobody measures.
-        start: safe params where its studies begin, if not at random ones.
+        start: safe params where studies begin; None for random ones.
     """
 
     name: str
@@ -117,17 +117,17 @@ class Problem:
 
     @property
     def constraints(self) -> list[Constraint | Unmeasured]:
-        """The constraints as an optimiser may know them: thresholds are None unless the problem is informed."""
+        """The constraints as an optimiser sees them: thresholds are None unless the problem is informed."""
         measured = [Constraint(k.name, k.threshold if self.is_informed else None, k.side) for k in self.limits]
         return [*measured, *map(Unmeasured, self.unmeasured)]
 
     @property
     def noise(self) -> dict[str, float]:
-        """Standard deviations of the noise, as Optimizer and minimize take them."""
+        """Standard deviations of the noise, in the form that Optimizer and minimize take."""
         return {"cost": self.cost_noise, **{k.name: k.noise for k in self.limits}}
 
     def truth(self, params: Mapping[str, Any]) -> Truth:
-        """What happens at params, free of noise."""
+        """What happens at params without noise."""
         episode = self.machine(self, Space.of(self.space).check(params), None)
         return Truth(episode.cost, episode.measured, bool(episode.crash))
 
@@ -135,7 +135,7 @@ class Problem:
         """One experiment; with noise if there is an rng.
 
         Raises:
-            Crash: with a reason and nothing else; with the measurements too if the problem is informed.
+            Crash: with only a reason; if the problem is informed, with the measurements too.
         """
         _check(rng)
         episode = self.machine(self, Space.of(self.space).check(params), rng)
@@ -144,7 +144,7 @@ class Problem:
         return Outcome(episode.cost, episode.measured)
 
     def safe_start(self, rng: np.random.Generator) -> dict[str, Any]:
-        """Params that do not crash, uniformly at random among those."""
+        """Params that do not crash, drawn uniformly from all that do not."""
         space = Space.of(self.space)
         for _ in range(_ROUNDS):
             for u in space.uniform(rng.random((_DRAWS, space.dimension))):

@@ -1,7 +1,7 @@
-"""The bench: one study, and everything that people and machines do to it.
+"""The bench: one study, with all operations that people and machines need.
 
-May import every other layer. Nothing that matters is kept here: each call reads the store, so that any number of
-command lines, services and Optuna workers share a study. Every request may be repeated without harm.
+May import every other layer. It keeps no state of its own: each call reads the store, so that any number of command
+lines, services and Optuna workers can share a study. Every request may safely be repeated.
 """
 
 import time
@@ -15,8 +15,7 @@ from crashbo.app.bench.definition import LARGEST, Definition, check_text, extras
 from crashbo.app.bench.fair_lock import FairLock
 from crashbo.integrations.optuna import Insight, insight
 from crashbo.integrations.optuna.corrections import Correction
-from crashbo.integrations.optuna.keys import LEASE
-from crashbo.integrations.optuna.ledger import Closed, Entry, Ledger
+from crashbo.integrations.optuna.ledger import Entry, Ledger
 from crashbo.integrations.optuna.proposer import Batch, Proposer
 from crashbo.integrations.optuna.settings import Settings
 from crashbo.optimizer.records import Trial
@@ -25,41 +24,41 @@ from crashbo.optimizer.told import Told, judge
 from crashbo.search.space import is_number
 
 _LONGEST_LEASE = 1e9  # seconds
-_ROUNDS = 5  # of proposing again, when others have taken the same places meanwhile
+_ROUNDS = 5  # proposals in a row, if others have taken the same points in the meantime
 
 Propose = Callable[[int, int], Batch]  # see Proposer.propose
 
 
 class Missing(ValueError):
-    """There is no such trial."""
+    """The trial does not exist."""
 
 
 class Conflict(ValueError):
-    """It contradicts what was said before."""
+    """The request contradicts the state of the study."""
 
 
 @dataclass(frozen=True)
 class Asked:
-    """A wish for a trial; see `Bench.ask`."""
+    """A request for a trial; see `Bench.ask`."""
 
     request: str | None = None
     lease: float | None = None
 
     def check(self) -> None:
-        """Refuse what cannot be."""
+        """Refuse invalid values."""
         _check_request(self.request)
         if self.lease is not None:
             _check_lease(self.lease)
 
 
 @dataclass
-class _Word:
-    """What somebody wants to say of a trial that is believed to be under way."""
+class _PendingTell:
+    """An outcome that waits to be written, for a trial that was running when last read."""
 
     entry: Entry
     told: Told
     request: str | None
-    counted: bool | None = None  # None: nobody has tried to write it; False: the trial must be looked at
+    counted: bool | None = None  # None: not tried yet; False: the trial must be read again
 
 
 class Bench:
@@ -67,29 +66,29 @@ class Bench:
 
     Args:
         ledger: of the study.
-        propose: chooses the next trials; by default here and now. A server has it done in another process.
+        propose: chooses the next trials, by default in this thread; a server does so in another process.
     """
 
     def __init__(self, ledger: Ledger, propose: Propose | None = None) -> None:
         self.ledger = ledger
         self._propose = propose or Proposer(ledger.study).propose
         self._writing = FairLock()
-        self._words: deque[_Word] = deque()  # that wait to be written
-        self._open: tuple[Settings, dict[int, Entry]] = Settings(), {}  # trials under way, as last read: a cache
+        self._waiting: deque[_PendingTell] = deque()  # outcomes to be written
+        self._open: tuple[Settings, dict[int, Entry]] = Settings(), {}  # running trials, as last read: a cache
 
     @staticmethod
     def create(where: str, definition: Definition) -> "Bench":
-        """A new study in a store: a file, or one of Optuna's URLs."""
+        """Create a study in a store: a file, or one of Optuna's URLs."""
         return Bench(store.create(where, definition))
 
     @staticmethod
     def open(where: str, name: str | None = None) -> "Bench":
-        """A study of a store; without a name the only one there is."""
+        """Open a study of a store; without a name, the only one."""
         return Bench(store.load(where, name))
 
     @property
     def definition(self) -> Definition:
-        """What defines the study, from the store."""
+        """The definition of the study, from the store."""
         page = self.ledger.read()
         settings = page.settings
         label, units, run = extras_in(page.attrs.get(store.EXTRAS))
@@ -114,19 +113,19 @@ class Bench:
         return [entry.trial for entry in self.entries()]
 
     def ask(self, *, request: str | None = None, lease: float | None = None) -> Trial:
-        """The next trial. Asked again with the same request id, it is the same trial.
+        """The next trial. Asking again with the same request id returns the same trial.
 
         Args:
-            request: chosen by the client, anew for every trial it wants.
-            lease: seconds after which the trial is given up if nobody told it; by default the study's.
+            request: an id chosen by the client, a new one for every trial.
+            lease: seconds after which the trial is given up if it was not told; by default the study's.
         """
         return self.ask_batch([Asked(request, lease)])[0]
 
     def ask_batch(self, asked: Sequence[Asked]) -> list[Trial]:
-        """The next trials for several who ask at the same time, all from one fit."""
+        """The next trials for several requests at the same time, all from one fit."""
         for each in asked:
             each.check()
-        given: dict[int, int] = {}  # place in `asked` to number of trial
+        given: dict[int, int] = {}  # index in `asked` to number of trial
         for turn in range(_ROUNDS):
             missing = self._recognised(asked, given)
             if not missing:
@@ -138,9 +137,9 @@ class Bench:
         return [trials[given[i]] for i in range(len(asked))]
 
     def tell(self, number: int, told: Told, *, request: str | None = None) -> Trial:
-        """Say what came of a trial. Said twice it counts once; to say something else, `fix` it.
+        """Report the outcome of a trial. Repeating it has no effect; to change it, use `fix`.
 
-        A result that comes after its lease ran out is welcome.
+        A result that arrives after its lease ran out still counts.
         """
         _check_request(request)
         _check(told)
@@ -161,7 +160,7 @@ class Bench:
             return self._write(entry, attrs, told, "tell", request)
 
     def void(self, number: int, reason: str = "", *, request: str | None = None) -> Trial:
-        """Say that a fault ended a trial that says nothing of its parameters."""
+        """Report that a trial ended by a fault that has nothing to do with its parameters."""
         return self.tell(number, Told.of(void=reason or True), request=request)
 
     def fix(self, number: int, told: Told) -> Trial:
@@ -175,7 +174,7 @@ class Bench:
             return entry.trial if told.on(entry.trial) == entry.trial else self._write(entry, attrs, told, "fix")
 
     def undo(self, number: int | None = None) -> Trial:
-        """Take back the last word on a trial: what was said before counts again. By default on the latest one."""
+        """Undo the last report on a trial, so that the previous one counts again; by default on the trial told last."""
         with self._writing:
             number = _latest_told(self.entries()) if number is None else number
             entry, _, attrs = self._read(number)
@@ -189,13 +188,13 @@ class Bench:
             return undone.now.on(entry.trial)
 
     def add(self, params: Mapping[str, Any], told: Told, *, request: str | None = None) -> Trial:
-        """A trial that was not asked for, with what came of it."""
+        """Add a trial that was not asked for, with its outcome."""
         self.add_all([(params, told, request)])
         added = self._asked(request) if request is not None else None
         return added or next(t for t in reversed(self.trials) if t.params == params)
 
     def add_all(self, words: Sequence[tuple[Mapping[str, Any], Told, str | None]]) -> int:
-        """Trials that were not asked for, all of them or none; gives how many were new, by their request ids."""
+        """Add trials that were not asked for, all or none; returns how many were new, by their request ids."""
         with self._writing:
             page = self.ledger.read()
             for params, told, request in words:
@@ -212,43 +211,39 @@ class Bench:
             return len(new)
 
     def renew(self, number: int, seconds: float) -> float:
-        """Let a pending trial's lease end so many seconds from now; gives when."""
+        """Extend a pending trial's lease to this many seconds from now; returns when it ends."""
         _check_lease(seconds)
         entry, until = self.entry(number), time.time() + seconds
-        try:
-            if not entry.finished:
-                self.ledger.note(entry.id, {LEASE: until})
-                return until
-        except Closed:
-            pass
-        raise Conflict(f"trial {number} must be pending to be waited for; it was told. Nothing to do.")
+        if entry.finished or not self.ledger.renew(entry.id, until):
+            raise Conflict(f"trial {number} must be pending to be waited for; it was told. Nothing to do.")
+        return until
 
     def best(self) -> Trial | None:
         """The success with the best observed cost; None before the first."""
         return best_of(self.trials, self.ledger.direction)
 
     def insight(self) -> Insight:
-        """What the models make of it."""
+        """What the models say about the study."""
         return insight(self.ledger.study)
 
     def _tell_open(self, number: int, told: Told, request: str | None) -> Trial | None:
-        """Tell a trial that was under way when last looked at; None if it may no longer be, and must be read anew."""
+        """Tell a trial that was running when last read; None if it may not be any more, and must be read again."""
         settings, entries = self._open
         entry = entries.pop(number, None)
         if entry is None:
             return None
-        word = _Word(entry, judge(told, settings.constraints), request)
-        self._words.append(word)
+        word = _PendingTell(entry, judge(told, settings.constraints), request)
+        self._waiting.append(word)
         with self._writing:
             if word.counted is None:
-                self._write_words()
+                self._write_waiting()
         return told.on(entry.trial) if word.counted else None
 
-    def _write_words(self) -> None:
-        """Write what all those want to say who wait: one commit serves them together."""
+    def _write_waiting(self) -> None:
+        """Write all waiting outcomes in one commit."""
         words = []
-        while self._words:
-            words.append(self._words.popleft())
+        while self._waiting:
+            words.append(self._waiting.popleft())
         for word in words:
             word.counted = False
         counted = self.ledger.close_all([(word.entry, word.told, word.request) for word in words])
@@ -256,23 +251,23 @@ class Bench:
             word.counted = was_open
 
     def _recognised(self, asked: Sequence[Asked], given: dict[int, int]) -> list[int]:
-        """Which of those who ask still need a trial; those that asked before get theirs again."""
+        """Which requests still need a trial; those that were made before get their old one."""
         if not self.ledger.read().distributions:
             raise Conflict("study must have parameters to be asked; it has none. Make it with: crashbo new")
         before = {e.request: e.trial.number for e in reversed(self.entries()) if e.request is not None}
-        first: dict[str, int] = {}  # of those who ask with the same request
+        first: dict[str, int] = {}  # first index with this request id
         for i, each in enumerate(asked):
             if each.request is None:
                 continue
             first.setdefault(each.request, i)
             elder = before.get(each.request)
-            if elder is not None and given.setdefault(i, elder) != elder:  # another process got the same request
+            if elder is not None and given.setdefault(i, elder) != elder:  # another process served the same request
                 self.void(given[i], "asked twice by the same request")
                 given[i] = elder
         return [i for i, each in enumerate(asked) if i not in given and first.get(each.request or "", i) == i]
 
     def _hand_out(self, asked: Sequence[Asked], missing: list[int], given: dict[int, int], turn: int) -> None:
-        """Propose, then write what was proposed; what others have taken meanwhile stays missing."""
+        """Propose trials and write them; those whose points others have taken in the meantime stay missing."""
         batch = self._propose(len(missing), turn)
         ours: set[int] = set()
         for i, planned in zip(missing, batch.planned, strict=True):
@@ -283,7 +278,7 @@ class Bench:
                 ours.add(number)
 
     def _asked(self, request: str) -> Trial | None:
-        """The trial that a request got, if it was here before."""
+        """The trial of an earlier request, if there is one."""
         return next((e.trial for e in self.entries() if e.request == request and not e.choosing), None)
 
     def _read(self, number: int) -> tuple[Entry, Settings, Mapping[str, Any]]:
@@ -295,7 +290,7 @@ class Bench:
     def _write(
         self, entry: Entry, attrs: Mapping[str, Any], told: Told, does: str, request: str | None = None
     ) -> Trial:
-        """Write a trial's record, or, where that is closed, a correction of it."""
+        """Write a trial's record, or a correction if the record is closed."""
         if entry.finished:
             Correction.of(attrs, entry.trial).changed(told, does).write(self.ledger.study)
         elif not self.ledger.close_all([(entry, told, request)])[0]:
@@ -311,7 +306,7 @@ def _latest_told(entries: list[Entry]) -> int:
 
 
 def _check(told: Told) -> None:
-    """The limits that a store and a model can take."""
+    """Check the limits of store and models."""
     for what, value in {"cost": told.cost, **told.measured}.items():
         if value is not None and abs(value) > LARGEST:
             raise ValueError(

@@ -1,4 +1,4 @@
-"""A study as a person writes it down: in TOML, or in flags.
+"""A study as a user writes it: in TOML, or as flags.
 
 May import every other layer.
 """
@@ -18,19 +18,19 @@ from crashbo.search.space import Choice, Float, Int, Parameter, Space, is_number
 Verdict = Literal["crash", "void"]
 RESERVED = ("number", "state", "cost", "reason", "blame", "censored", "p_safe", "p_model", "origin", "request")
 LONGEST_NAME = 80
-LARGEST = 1e30  # of any number that is told: squares of it stay finite
+LARGEST = 1e30  # limit of all numbers, so that their squares stay finite
 
 
 @dataclass(frozen=True)
 class RunRules:
-    """What a command's end means, where it delivers no result of its own."""
+    """How the end of a command counts if it printed no result."""
 
     timeout: float | None = None  # seconds
     on_timeout: Verdict = "void"
     on_exit: Verdict = "void"  # an exit code other than 0
-    exits: Mapping[str, Verdict] = field(default_factory=dict)  # single exit codes that mean something else
+    exits: Mapping[str, Verdict] = field(default_factory=dict)  # exceptions for single exit codes
     on_kill: Verdict = "void"  # ended by a signal
-    on_rubbish: Verdict = "void"  # exit code 0, but no result that can be read
+    on_rubbish: Verdict = "void"  # exit code 0, but no valid result
 
     def __post_init__(self) -> None:
         if self.timeout is not None and not (is_number(self.timeout) and self.timeout > 0):
@@ -48,25 +48,25 @@ class RunRules:
                 raise ValueError(f"run.exits must name exit codes from 1 to 255; got {code!r}. Mend it.")
 
     def of_exit(self, code: int) -> Verdict:
-        """What an exit code other than 0 means."""
+        """How an exit code other than 0 counts."""
         return self.exits.get(str(code), self.on_exit)
 
 
 @dataclass(frozen=True)
 class Definition:
-    """All that defines a study."""
+    """Everything that defines a study."""
 
     name: str
     space: Space
-    options: Mapping[str, Any] = field(default_factory=dict)  # of the study, constraints too: only what was said
-    lease: float | None = None  # seconds after which a trial that was handed out is given up
+    options: Mapping[str, Any] = field(default_factory=dict)  # of the study, including constraints: only those given
+    lease: float | None = None  # seconds after which a trial is given up
     start: tuple[Mapping[str, Any], ...] = ()
-    label: str = "cost"  # what the cost is called
+    label: str = "cost"  # name of the cost
     run: RunRules = RunRules()
 
     @staticmethod
     def from_toml(path: Path, **more: Any) -> "Definition":
-        """The study of a TOML file; `more` is what flags say beside it."""
+        """The study of a TOML file; `more` are values from flags."""
         try:
             said = tomllib.loads(path.read_text(encoding="utf-8"))
         except OSError as error:
@@ -77,7 +77,7 @@ class Definition:
 
     @staticmethod
     def of(said: Mapping[str, Any]) -> "Definition":
-        """The study of plain values, checked."""
+        """The study from plain values, checked."""
         _only(said, {"name", "parameters", "cost", "lease", "start", "run", *OPTIONS}, "study")
         parameters, constraints = _tables(said)
         cost = said.get("cost", {})
@@ -102,29 +102,29 @@ class Definition:
             label=cost.get("label", "cost"),
             run=_run_rules(said.get("run", {})),
         )
-        assert definition.study  # it checks how the options go together
+        assert definition.study  # checks that the options are consistent
         return definition
 
     @cached_property
     def study(self) -> Study:
-        """The study that is defined, with the defaults of what was not said."""
+        """The study, with defaults for what was not given."""
         return Study.of(self.space, **self.options)
 
     def extras(self) -> str:
-        """What Optuna's storage has no other place for, as text."""
+        """What Optuna's storage has no field for, as JSON."""
         labels = {"cost": self.label, "units": dict(self.study.units)}
         return json.dumps({"labels": labels, "run": asdict(self.run)})
 
 
 def extras_in(text: str | None) -> tuple[str, dict[str, str], RunRules]:
-    """What `extras` wrote: what the cost is called, the units, and the rules of `run`."""
+    """What `extras` wrote: the name of the cost, the units, and the rules of `run`."""
     saved = json.loads(text) if text else {}
     labels = saved.get("labels", {})
     return labels.get("cost", "cost"), labels.get("units", {}), RunRules(**saved.get("run", {}))
 
 
 def checked_name(name: Any, what: str) -> str:
-    """A name that can be shown, stored and typed."""
+    """A valid name of a study, parameter or constraint."""
     if not isinstance(name, str) or not name.strip() or len(name) > LONGEST_NAME:
         raise ValueError(f"{what} must be a text of 1 to {LONGEST_NAME} characters; got {name!r}. Choose another.")
     check_text(name, what)
@@ -132,7 +132,7 @@ def checked_name(name: Any, what: str) -> str:
 
 
 def check_text(text: Any, what: str, longest: int = 500) -> None:
-    """Refuse what is no text, is too long, or cannot be stored or shown."""
+    """Refuse what is not text, is too long, or is not printable."""
     if not isinstance(text, str):
         raise ValueError(f"{what} must be text; got {text!r}. Write words.")
     if len(text) > longest:
@@ -142,7 +142,7 @@ def check_text(text: Any, what: str, longest: int = 500) -> None:
 
 
 def _tables(said: Mapping[str, Any]) -> tuple[dict[str, dict[str, Any]], dict[str, dict[str, Any]]]:
-    """Parameters and constraints, each written out as a table, their names checked."""
+    """Parameters and constraints as tables, with their names checked."""
     parameters, constraints = said.get("parameters"), said.get("constraints", {})
     if not isinstance(parameters, Mapping) or not parameters:
         raise ValueError(

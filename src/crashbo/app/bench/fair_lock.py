@@ -1,7 +1,6 @@
-"""A lock that lets its waiters in one by one, in the order in which they came.
+"""A lock that serves its waiters in the order in which they came.
 
-Imports nothing of crashbo. A plain lock goes to whoever is awake: one thread that writes many trials would keep out
-all others that want to write one.
+Imports nothing of crashbo. With a plain lock, one thread that writes many trials would keep out all others.
 """
 
 import threading
@@ -9,7 +8,7 @@ from collections import deque
 
 
 class FairLock:
-    """One at a time, first come, first served."""
+    """A lock that is first come, first served."""
 
     def __init__(self) -> None:
         self._guard = threading.Lock()
@@ -28,6 +27,6 @@ class FairLock:
     def __exit__(self, *_: object) -> None:
         with self._guard:
             if self._waiting:
-                self._waiting.popleft().set()  # it stays busy: the turn is handed over
+                self._waiting.popleft().set()  # it stays busy: the lock is handed over
             else:
                 self._busy = False

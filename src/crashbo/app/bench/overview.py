@@ -1,4 +1,4 @@
-"""What the models make of a study, gathered for pages, reports and terminals. Draws nothing.
+"""What the models say about a study, gathered for pages, reports and terminals.
 
 May import every other layer.
 """
@@ -18,14 +18,14 @@ from crashbo.search.space import Choice, Float, Int, Parameter
 Array = NDArray[np.float64]
 
 _GRID = 41  # points along an axis of a slice
-_PAIRS = 512  # points from which a parameter's influence is estimated
-HISTORY = 40  # points of the thresholds' history, at most
+_PAIRS = 512  # points for estimating a parameter's influence
+HISTORY = 40  # maximum number of points of the thresholds' history
 _DELTA = 0.1
 
 
 @dataclass(frozen=True)
 class Level:
-    """A crash threshold, after so many told trials."""
+    """A crash threshold after a number of told trials."""
 
     told: int
     number: int  # of the last of them
@@ -36,7 +36,7 @@ class Level:
 
 @dataclass(frozen=True)
 class Expectation:
-    """What the models expect of one point; ends are those of 90 % intervals."""
+    """Predictions at one point, with 90 % intervals."""
 
     cost: tuple[float, float, float] | None  # mean, low, high
     measured: dict[str, tuple[float, float, float]]
@@ -45,25 +45,25 @@ class Expectation:
 
 @dataclass(frozen=True)
 class Slice:
-    """Cost and P(safe) over one or two parameters, the others held."""
+    """Cost and P(safe) over one or two parameters, with the others fixed."""
 
     axes: tuple[str, ...]
     grid: tuple[tuple[Any, ...], ...]  # values along each axis
     at: dict[str, Any]
-    cost: Array | None  # expected; its shape is that of the grid, the last axis first
+    cost: Array | None  # expected; shaped like the grid, last axis first
     cost_std: Array | None
     p_safe: Array
 
 
 class Overview:
-    """A study as its models see it, with what is under way left aside."""
+    """What the models say about a study; pending trials are left out."""
 
     def __init__(self, insight: Insight) -> None:
         self.insight = replace(insight, snapshot=insight.snapshot.told())
 
     @property
     def view(self) -> View:
-        """The models, fitted when first needed."""
+        """The models' view, fitted when first needed."""
         return self.insight.view
 
     @property
@@ -85,28 +85,28 @@ class Overview:
         }
 
     def before(self, count: int) -> "Overview":
-        """The study when only so many trials had been told."""
+        """The study after its first `count` told trials."""
         return Overview(replace(self.insight, snapshot=self.insight.snapshot.told(count)))
 
     def expect(self, params: Sequence[Mapping[str, Any]]) -> list[Expectation]:
-        """What to expect of points, given as Optuna's params."""
+        """Predictions at points, given as Optuna's params."""
         inward = [self.insight.snapshot.axes.inward(p) for p in params]
         found = self.view.predict(inward) if params else None
         return [] if found is None else [_expectation(found, i) for i in range(len(params))]
 
     def recommended(self) -> dict[str, Any] | None:
-        """The point of least expected cost with P(safe) of 0.9 or more; None before a success."""
+        """The point of minimum expected cost with P(safe) of at least 0.9; None before a success."""
         found = self.insight.recommend(_DELTA) if self.told else None
         if found is None:
             return None
         return {"params": found.params, "cost": self.expect([found.params])[0].cost, "p_safe": found.p_safe}
 
     def blame(self) -> dict[int, dict[str, float]]:
-        """Of every crash, the probability that each constraint was violated."""
+        """For every crash, the probability that each constraint was violated."""
         return self.view.blames()
 
     def influence(self) -> dict[str, dict[str, float]]:
-        """How much of the variation of the expected cost, and of P(safe), involves a parameter: 0 to 1.
+        """The fraction of the variance of the expected cost, and of P(safe), that involves each parameter.
 
         Total-effect indices (Jansen's estimator) over the whole space; they may sum to more than one.
         """
@@ -121,7 +121,7 @@ class Overview:
         return {what: dict(zip(names, _total_effects(y, len(names)), strict=True)) for what, y in quantities.items()}
 
     def slice(self, axes: Sequence[str], at: Mapping[str, Any], size: int = _GRID) -> Slice:
-        """Cost and P(safe) over one or two parameters; `at` gives the others, in Optuna's params."""
+        """Cost and P(safe) over one or two parameters; `at` fixes the others, in Optuna's params."""
         held = self.insight.snapshot.axes
         for name in axes:
             if name not in held.names:
@@ -147,12 +147,12 @@ class Overview:
 
 
 def history_points(told: int) -> list[int]:
-    """After how many told trials the thresholds are to be looked at: all, or evenly spread where there are many."""
+    """The numbers of told trials at which to show the thresholds: all, or evenly spread if there are many."""
     return sorted({round(k) for k in np.linspace(1, told, min(told, HISTORY))}) if told else []
 
 
 def grid_values(parameter: Parameter, size: int) -> list[Any]:
-    """Values along an axis, evenly spread as the models see it."""
+    """Values along an axis, evenly spread in the models' unit cube."""
     if isinstance(parameter, Choice):
         return list(parameter.options)
     values = [parameter.decode(np.array([u])) for u in np.linspace(0.0, 1.0, size)]
@@ -178,7 +178,7 @@ def _random_values(parameter: Parameter, rng: np.random.Generator) -> list[Any]:
 
 
 def _total_effects(y: Array, dimension: int) -> list[float]:
-    """Jansen's estimator, from values at A, B, and A with one column of B after the other."""
+    """Jansen's estimator, from values at A, B, and A with each column in turn from B."""
     f_A, f_B, *mixed = np.split(y, dimension + 2)
     var = float(np.var(np.concatenate([f_A, f_B])))
     if var < 1e-12 * (1.0 + float(np.max(np.abs(y))) ** 2):

@@ -1,9 +1,9 @@
-"""A command per trial: parameters in, a result out. However the command ends, the trial becomes what the study says.
+"""Runs a command per trial: parameters in, a result out. The study's rules say how each way of ending counts.
 
 May import every other layer.
 
-The command gets the parameters as one JSON object on standard input, or as flags. On standard output its last line
-that is a JSON object is the result: {"cost": -0.71, "measured": {"current": 96.3}}, {"crash": "tripped"} or
+The command gets the parameters as one JSON object on standard input, or as flags. The result is the last line of its
+standard output that is a JSON object: {"cost": -0.71, "measured": {"current": 96.3}}, {"crash": "tripped"} or
 {"void": "unplugged"}; a single number is a cost.
 """
 
@@ -23,9 +23,12 @@ from crashbo.optimizer.records import Trial
 from crashbo.optimizer.told import Said, Told
 
 Style = Literal["json", "flags"]
-_LEASE, _RENEWED = 90.0, 30.0  # seconds: a runner that dies leaves its trial void after the first
-_MOST_OUTPUT = 1_000_000  # characters of output that are looked at
-_WORDS = 200  # characters of a command's own words that are kept as a reason
+_LEASE, _RENEWED = (
+    90.0,
+    30.0,
+)  # seconds, of a lease and between renewals: a dead runner's trial becomes void
+_MOST_OUTPUT = 1_000_000  # characters of output that are parsed
+_WORDS = 200  # characters of a command's own message that are kept as a reason
 
 
 @dataclass(frozen=True)
@@ -39,23 +42,23 @@ class Ended:
 
 
 def run_trial(bench: Bench, command: Sequence[str], style: Style, rules: RunRules) -> Trial:
-    """Ask for a trial, run the command on it, tell what came of it."""
+    """Ask for a trial, run the command on it, and tell the outcome."""
     trial = bench.ask(lease=_LEASE)
     with _kept_alive(bench, trial.number):
         try:
             ended = run_command(command, trial.params, style, rules.timeout)
-        except BaseException as error:  # Ctrl-C above all: the trial must not stay open
+        except BaseException as error:  # above all Ctrl-C: the trial must not stay pending
             bench.void(trial.number, f"{type(error).__name__} while it ran")
             raise
     told = verdict(ended, rules)
     try:
         return bench.tell(trial.number, told)
-    except ValueError as error:  # a result in the right form that the study cannot take
+    except ValueError as error:  # a well-formed result that the study does not accept
         return bench.tell(trial.number, _judge(rules.on_rubbish, f"result not understood: {error}"))
 
 
 def run_command(command: Sequence[str], params: dict[str, Any], style: Style, timeout: float | None) -> Ended:
-    """Run a command to its end, or until the timeout; nothing that it started outlives it."""
+    """Run a command to its end or until the timeout; all processes that it started are ended with it."""
     arguments = [*command, *(_flags(params) if style == "flags" else ())]
     text = json.dumps(params) + "\n" if style == "json" else ""
     try:
@@ -82,7 +85,7 @@ def run_command(command: Sequence[str], params: dict[str, Any], style: Style, ti
 
 
 def verdict(ended: Ended, rules: RunRules) -> Told:
-    """What a command's end says of its trial."""
+    """The outcome of a trial, from how its command ended."""
     words = _last_line(ended.err)
     if ended.code is None:
         return Told.of(void=_brief(f"command could not be started: {words}"))
@@ -99,7 +102,7 @@ def verdict(ended: Ended, rules: RunRules) -> Told:
 
 
 def parse_result(out: str) -> Told:
-    """The result on the last line of a command's output that is one."""
+    """The last result in a command's output."""
     for line in reversed(out[-_MOST_OUTPUT:].splitlines()):
         try:
             said = json.loads(line)
@@ -124,7 +127,7 @@ def _judge(what: Verdict, reason: str) -> Told:
 
 @contextmanager
 def _kept_alive(bench: Bench, number: int) -> Iterator[None]:
-    """Renew a trial's lease for as long as its command runs."""
+    """Renew a trial's lease while its command runs."""
     done = threading.Event()
 
     def renew() -> None:
@@ -144,7 +147,7 @@ def _kept_alive(bench: Bench, number: int) -> Iterator[None]:
 
 
 def _kill(process: "subprocess.Popen[bytes]") -> None:
-    """End the command and everything that it started."""
+    """Kill the command and all processes that it started."""
     try:
         if hasattr(os, "killpg"):
             os.killpg(process.pid, signal.SIGKILL)
@@ -175,6 +178,6 @@ def _last_line(text: str) -> str:
 
 
 def _brief(text: str) -> str:
-    """Words that can be kept: printable, and not too many."""
+    """Text that can be stored: printable, and not too long."""
     shown = "".join(c if c.isprintable() else " " for c in text)
     return shown if len(shown) <= _WORDS else shown[: _WORDS - 1] + "…"

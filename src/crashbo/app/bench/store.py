@@ -1,4 +1,4 @@
-"""New studies and old ones, in a store. May import every other layer."""
+"""Creates and loads studies in a store. May import every other layer."""
 
 import os
 
@@ -11,7 +11,7 @@ EXTRAS = "crashbo:bench"
 
 
 def create(where: str, definition: Definition) -> Ledger:
-    """A new study in a store. Its start points are queued."""
+    """Create a study in a store, with its start points queued."""
     ledger = Ledger(studies.create_study(where, definition.name, definition.study.direction))
     ledger.set_attr(EXTRAS, definition.extras())
     declare(
@@ -27,10 +27,10 @@ def create(where: str, definition: Definition) -> Ledger:
 
 
 def load(where: str, name: str | None = None) -> Ledger:
-    """A study of a store; without a name the only one there is."""
+    """Load a study of a store; without a name, the only one."""
     return Ledger(studies.load_study(where, name))
 
 
 def default_store() -> str:
-    """Where studies are kept unless said otherwise."""
+    """The default store."""
     return os.environ.get("CRASHBO_STORE", DEFAULT)

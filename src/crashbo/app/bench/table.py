@@ -1,4 +1,4 @@
-"""Trials as CSV, out and in, and as a table for terminals.
+"""Trials as CSV, for export and import, and as a table for terminals.
 
 May import every other layer.
 """
@@ -12,16 +12,17 @@ from typing import Any
 
 from crashbo.app.bench.bench import Bench
 from crashbo.app.bench.definition import Definition
+from crashbo.app.text import value_text
 from crashbo.optimizer.records import Trial
 from crashbo.optimizer.told import Told, judge
 from crashbo.search.space import Choice, Int
 
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")  # a cell of text that begins so would be run by a spreadsheet
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet would run text that begins with one of these as a formula
 _TALE = ("cost", "state", "reason", "blame", "censored", "p_safe", "p_model", "origin")
 
 
 def columns(definition: Definition, trials: Sequence[Trial]) -> list[tuple[str, str]]:
-    """What a table shows of each trial: kind and name of every column."""
+    """The columns of a table of trials: kind and name."""
     params = [("params", name) for name in definition.space.parameters]
     names = dict.fromkeys([c.name for c in definition.study.measured] + sorted({m for t in trials for m in t.measured}))
     return [
@@ -34,7 +35,7 @@ def columns(definition: Definition, trials: Sequence[Trial]) -> list[tuple[str, 
 
 
 def cell(trial: Trial, column: tuple[str, str]) -> Any:
-    """One trial's value in a column; None where it has none."""
+    """A trial's value in a column, or None."""
     kind, name = column
     if kind:
         return getattr(trial, kind).get(name)
@@ -43,7 +44,7 @@ def cell(trial: Trial, column: tuple[str, str]) -> Any:
 
 
 def to_csv(definition: Definition, trials: Sequence[Trial]) -> str:
-    """Every trial as one row; floats to their last digit."""
+    """One row per trial; floats in full precision."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     shown = columns(definition, trials)
@@ -62,9 +63,9 @@ class Row:
 
 
 def from_csv(definition: Definition, text: str) -> list[Row]:
-    """The trials of a CSV: a column a parameter, a cost, and what else there is. All are checked before any counts.
+    """The trials of a CSV, all checked: a column per parameter, the cost, and any other columns of `to_csv`.
 
-    `state` says success, crash or void. Without it a row with a cost is a success; one without must say more.
+    `state` is success, crash or void. It may be left out for rows with a cost, which are successes.
     """
     reader = csv.DictReader(io.StringIO(text.removeprefix("\ufeff")))
     header = [_read(name) for name in reader.fieldnames or ()]
@@ -76,12 +77,12 @@ def from_csv(definition: Definition, text: str) -> list[Row]:
         raise ValueError(f"CSV must have a column for each parameter and none unknown; {found}. Mend its first line.")
     reader.fieldnames = header
     rows = [(reader.line_num, {k: _read(v) for k, v in row.items()}) for row in reader if any(row.values())]
-    # What was pending when the file was written says nothing.
+    # Trials that were pending when the file was written are skipped.
     return [_row(definition, line, row) for line, row in rows if row.get("state") != "pending"]
 
 
 def load(bench: Bench, text: str) -> tuple[int, int]:
-    """Add the trials of a CSV to a study: how many were added, and how many were there from this very file."""
+    """Add the trials of a CSV to a study; returns how many were added, and how many were known from this file."""
     rows = from_csv(bench.definition, text)
     digest = hashlib.sha256(text.encode()).hexdigest()[:32]
     added = bench.add_all([(row.params, row.told, f"csv-{digest}-{row.line}") for row in rows])
@@ -163,6 +164,4 @@ def to_text(definition: Definition, trials: Sequence[Trial]) -> str:
 
 
 def _brief(value: Any) -> str:
-    if value is None:
-        return ""
-    return f"{value:.5g}" if isinstance(value, float) else " ".join(str(value).split())[:40]
+    return " ".join(value_text(value).split())[:40]

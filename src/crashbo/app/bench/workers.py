@@ -1,10 +1,10 @@
-"""Processes that fit models, so that nobody who tells a result waits for them.
+"""Processes that fit models, so that telling a result never waits for a fit.
 
 May import every other layer.
 
-One process chooses the next trials, one looks at the study; each reads the store for itself, and neither writes to it:
-they run at low priority, and whoever has begun to write keeps all others waiting. What they remember is a cache: a
-worker that dies is replaced, and whatever it was doing is done again.
+One process chooses the next trials, one evaluates the models for the page. Each reads the store itself and neither
+writes to it: they run at low priority, and a slow writer would block all others. What they remember is only a cache: a
+worker that dies is replaced, and its work is done again.
 """
 
 import multiprocessing
@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, TypeVar
 
 from crashbo.app.bench.bench import Bench
@@ -23,20 +24,20 @@ from crashbo.integrations.optuna.proposer import Batch, Proposer
 from crashbo.optimizer.records import Trial
 
 T = TypeVar("T")
-Digest = tuple[Any, ...]  # of what the models learn from
+Digest = tuple[Any, ...]  # of the data that the models learn from
 _TRIES = 2
 
 
 @dataclass(frozen=True)
 class Place:
-    """Which study is meant."""
+    """Where a study is stored."""
 
     store: str
     name: str
 
 
 class Worker:
-    """One process that does one thing after the other for one study. A dead one is replaced."""
+    """One process that executes tasks for one study, one at a time. It is replaced if it dies."""
 
     def __init__(self, place: Place) -> None:
         self._place = place
@@ -44,7 +45,7 @@ class Worker:
         self._pool: ProcessPoolExecutor | None = None
 
     def submit(self, function: Callable[..., T], *arguments: Any) -> "Future[T]":
-        """Begin; the answer comes later."""
+        """Start a task; its result is in the future."""
         with self._lock:
             if self._pool is None:
                 context = multiprocessing.get_context("spawn")
@@ -52,7 +53,7 @@ class Worker:
             return self._pool.submit(function, *arguments)
 
     def run(self, function: Callable[..., T], *arguments: Any) -> T:
-        """Wait for the answer."""
+        """Run a task and wait for its result."""
         for _ in range(_TRIES - 1):
             try:
                 return self.submit(function, *arguments).result()
@@ -80,16 +81,16 @@ class Chooser:
         return self.worker.run(_propose, count, turn)
 
     def propose_ahead(self) -> None:
-        """Choose the next trial now, so that whoever asks next need not wait."""
+        """Choose the next trial now, so that the next request does not have to wait."""
         if self._ahead is None or self._ahead.done():
             self._ahead = self.worker.submit(_propose_ahead)
 
 
 @dataclass(frozen=True)
 class Picture:
-    """All that a page shows of what was learnt."""
+    """Everything that a page shows about the models."""
 
-    digest: Digest  # what it was learnt from
+    digest: Digest  # of the data that it was learnt from
     levels: dict[str, Level]
     recommended: dict[str, Any] | None
     blame: dict[int, dict[str, float]]
@@ -97,97 +98,90 @@ class Picture:
 
 
 class Viewer:
-    """Looks at the study, from a process of its own."""
+    """Evaluates the models, in a process of its own."""
 
     def __init__(self, place: Place) -> None:
         self.worker = Worker(place)
 
     def picture(self) -> Picture | None:
-        """What the models make of the study now; None before a trial was told."""
+        """What the models say about the study now; None before a trial was told."""
         return self.worker.run(_picture)
 
     def expect(self, params: list[dict[str, Any]]) -> list[Expectation]:
-        """What to expect of points, by the last picture."""
+        """Predictions at points, from the models of the last picture."""
         return self.worker.run(_expect, params)
 
     def slice(self, axes: list[str], at: dict[str, Any], size: int) -> Slice:
-        """Cost and P(safe) over one or two parameters, by the last picture."""
+        """Cost and P(safe) over one or two parameters, from the models of the last picture."""
         return self.worker.run(_slice, axes, at, size)
 
     def levels_before(self, count: int) -> dict[str, Level]:
-        """The thresholds when only so many trials had been told, by the last picture."""
+        """The thresholds after the first `count` told trials of the last picture."""
         return self.worker.run(_levels_before, count)
 
 
 def digest_of(trials: Sequence[Trial]) -> Digest:
-    """Everything that the models learn from, as a value that can be compared."""
+    """The data that the models learn from, as a hashable value."""
     return tuple((t.number, t.state, t.cost, repr(t.measured), t.blame, t.censored) for t in trials if t.counts)
 
 
-# What follows runs in a worker, for one study.
+# The rest of this file runs in a worker process, for one study.
 
 
 @dataclass
 class _Cache:
+    """What a worker keeps of its study, created when first needed."""
+
     place: Place
-    bench: Bench | None = None
-    proposer: Proposer | None = None
-    overview: Overview | None = None
+
+    @cached_property
+    def bench(self) -> Bench:
+        return Bench.open(self.place.store, self.place.name)
+
+    @cached_property
+    def proposer(self) -> Proposer:
+        return Proposer(self.bench.ledger.study)
+
+    @cached_property
+    def overview(self) -> Overview:
+        return Overview(self.bench.insight())
 
 
 _cache = _Cache(Place("", ""))
 
 
 def _settle(place: Place) -> None:
-    """Leave the machine to whoever tells results: they wait, the models do not."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the server's
+    """Prepare a worker process: low priority, so that those who tell results come first."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is handled by the server
     if hasattr(os, "nice"):
         os.nice(10)
     _cache.place = place
 
 
-def _bench() -> Bench:
-    if _cache.bench is None:
-        _cache.bench = Bench.open(_cache.place.store, _cache.place.name)
-    return _cache.bench
-
-
-def _proposer() -> Proposer:
-    if _cache.proposer is None:
-        _cache.proposer = Proposer(_bench().ledger.study)
-    return _cache.proposer
-
-
 def _propose(count: int, turn: int) -> Batch:
-    return _proposer().propose(count, turn)
+    return _cache.proposer.propose(count, turn)
 
 
 def _propose_ahead() -> None:
-    _proposer().propose_ahead()
-
-
-def _overview() -> Overview:
-    if _cache.overview is None:
-        _cache.overview = Overview(_bench().insight())
-    return _cache.overview
+    _cache.proposer.propose_ahead()
 
 
 def _picture() -> Picture | None:
-    _cache.overview = None
-    digest = digest_of(_bench().trials)
+    digest = digest_of(_cache.bench.trials)
     if not digest:
         return None
-    seen = _overview()  # what is told from here on may be in it already: then it is looked at once more
+    # Trials told from here on may already be included: then the picture is computed once more.
+    seen = _cache.overview = Overview(_cache.bench.insight())
     return Picture(digest, seen.levels(), seen.recommended(), seen.blame(), seen.influence())
 
 
 def _expect(params: list[dict[str, Any]]) -> list[Expectation]:
-    return _overview().expect(params)
+    return _cache.overview.expect(params)
 
 
 def _slice(axes: list[str], at: dict[str, Any], size: int) -> Slice:
-    return _overview().slice(axes, at, size)
+    return _cache.overview.slice(axes, at, size)
 
 
 def _levels_before(count: int) -> dict[str, Level]:
-    return _overview().before(count).levels()
+    return _cache.overview.before(count).levels()

@@ -1,4 +1,4 @@
-"""The commands of `crashbo`, one file a family. May import every other layer.
+"""The commands of `crashbo`, one file per family. May import every other layer.
 
-A command's heavy imports (Optuna, FastAPI, matplotlib) stand inside its functions: `crashbo --help` needs none of them.
+Heavy imports (Optuna, FastAPI, matplotlib) are inside the functions that need them, so that `crashbo --help` is fast.
 """

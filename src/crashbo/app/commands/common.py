@@ -1,4 +1,4 @@
-"""What all commands share: refusals, answers, options, and a sign of life while somebody waits.
+"""What all commands share: refusals, answers, options, and a progress indicator.
 
 May import every other layer.
 """
@@ -15,31 +15,30 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from crashbo.app.text import value_text
+
 if TYPE_CHECKING:
     from crashbo.app.bench import Bench, Definition
 
-_PATIENCE = 2.0  # seconds of silence before a sign of life
+_PATIENCE = 2.0  # seconds before the progress indicator appears
 _SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 
 
 class Refusal(Exception):
-    """Why a command cannot be done, in one sentence for the user."""
+    """Why a command cannot be executed, in one sentence for the user."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What a command has to say, to people and to programs."""
+    """The output of a command: text for people, data for --json."""
 
     text: str
     data: Any
     code: int = 0
 
 
-Command = Callable[[argparse.Namespace], Answer | str]
-
-
 def json_text(data: Any) -> str:
-    """Data as JSON, one line."""
+    """Data as one line of JSON."""
     return json.dumps(data, default=_plain, ensure_ascii=False, allow_nan=False)
 
 
@@ -52,7 +51,7 @@ def _plain(value: Any) -> Any:
 
 
 def study_options(parser: argparse.ArgumentParser) -> None:
-    """Options that say which study is meant, and how to answer."""
+    """Add the options for choosing a study and the output format."""
     parser.add_argument(
         "--store", metavar="STORE", help="file or Optuna storage URL (default: $CRASHBO_STORE, or crashbo.db)"
     )
@@ -61,12 +60,12 @@ def study_options(parser: argparse.ArgumentParser) -> None:
 
 
 def json_option(parser: argparse.ArgumentParser) -> None:
-    """Let a command answer in JSON."""
+    """Add the option for JSON output."""
     parser.add_argument("--json", action="store_true", help="answer in JSON")
 
 
 def bench_of(options: argparse.Namespace) -> "Bench":
-    """The study that the options mean."""
+    """The study that the options name."""
     needs("optuna", "app")
     from crashbo.app.bench import Bench
     from crashbo.app.bench.store import default_store
@@ -75,7 +74,7 @@ def bench_of(options: argparse.Namespace) -> "Bench":
 
 
 def needs(module: str, extra: str) -> None:
-    """Refuse with the remedy if an optional package is not installed."""
+    """Refuse, and say how to install it, if an optional package is missing."""
     from importlib.util import find_spec
 
     if sys.modules.get(module, ...) is None or (module not in sys.modules and find_spec(module) is None):
@@ -83,26 +82,23 @@ def needs(module: str, extra: str) -> None:
 
 
 def number(value: float | None, unit: str = "") -> str:
-    """A number for people, with its unit."""
+    """A number with its unit."""
     return "-" if value is None else f"{value:.5g}" + (f" {unit}" if unit else "")
 
 
-def params_text(definition: "Definition", params: dict[str, Any], indent: str = "  ") -> str:
-    """A setting, one parameter a line."""
+def params_text(definition: "Definition", params: dict[str, Any]) -> str:
+    """A setting, one parameter per line."""
     width = max(map(len, params), default=0)
     units = definition.study.units
-    lines = [
-        f"{indent}{name:{width}}  {f'{v:.6g}' if isinstance(v, float) else v} {units.get(name, '')}".rstrip()
-        for name, v in params.items()
-    ]
+    lines = [f"  {name:{width}}  {value_text(v, 6)} {units.get(name, '')}".rstrip() for name, v in params.items()]
     return "\n".join(lines)
 
 
 @contextmanager
 def patience(what: str) -> Iterator[Callable[[float], None]]:
-    """A sign of life on a terminal for whatever takes longer than two seconds.
+    """A progress indicator on a terminal, for anything that takes longer than two seconds.
 
-    Gives a function that takes the share that is done, from 0 to 1, where it is known.
+    Yields a function to report the fraction that is done, from 0 to 1, if it is known.
     """
     if not sys.stderr.isatty():
         yield lambda share: None

@@ -1,4 +1,4 @@
-"""`crashbo demo`, `illustrate`, `reproduce`: see it work. May import every other layer."""
+"""`crashbo demo`, `illustrate`, `reproduce`: demonstrations. May import every other layer."""
 
 import argparse
 from pathlib import Path
@@ -34,7 +34,7 @@ def add_to(commands: Any) -> None:
         help="run the paper's comparison: its methods on its problems",
         description="The paper's methods on its problems: its table I and its figure, ours beside theirs, and curves "
         "over trials, as CSV, Markdown, PNG and one HTML page. Every finished run is kept: a campaign that was stopped "
-        "goes on when the same command is given again.",
+        "resumes when the same command is run again.",
     )
     reproduce.add_options(again)
     again.set_defaults(run=_reproduce)
@@ -94,11 +94,11 @@ def _reproduce(options: argparse.Namespace) -> str:
 
 
 def _say(words: Any) -> None:
-    print(words, flush=True)  # live even where the output is piped
+    print(words, flush=True)  # live even if the output is piped
 
 
 def _folder(path: Path) -> Path:
-    """The folder to save in, made if need be, before any work is done."""
+    """The output folder, created and checked before any work is done."""
     try:
         path.mkdir(parents=True, exist_ok=True)
         (path / ".crashbo").touch()

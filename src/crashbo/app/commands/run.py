@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from crashbo.app.commands.common import Answer, Refusal, bench_of, json_text, number, study_options
 from crashbo.app.commands.trial import trial_text
+from crashbo.app.text import counted
 
 if TYPE_CHECKING:
     from crashbo.app.bench import Bench
@@ -18,13 +19,13 @@ def add_to(commands: Any) -> None:
         help="run a command for each trial",
         description="Run a command for each trial. It gets the parameters as JSON on stdin and prints its result as "
         'JSON: {"cost": 1.2, "measured": {"current": 96.3}}, {"crash": "tripped"} or {"void": "unplugged"}. '
-        "What an exit code, a timeout, a kill or rubbish means is part of the study (crashbo new).",
+        "What an exit code, a timeout, a kill or invalid output means is part of the study (crashbo new).",
     )
     run.add_argument("--trials", type=int, default=1, metavar="N", help="how many (default: %(default)s)")
     run.add_argument("--flags", action="store_true", help="parameters as flags --NAME=VALUE instead of JSON on stdin")
-    run.add_argument("--timeout", type=float, metavar="S", help="seconds a trial (default: the study's)")
+    run.add_argument("--timeout", type=float, metavar="S", help="seconds per trial (default: the study's)")
     run.add_argument(
-        "--max-voids", type=int, default=5, metavar="N", help="stop after so many voids in a row (default: %(default)s)"
+        "--max-voids", type=int, default=5, metavar="N", help="stop after N voids in a row (default: %(default)s)"
     )
     run.add_argument("words", nargs="+", metavar="-- COMMAND", help="after two dashes")
     study_options(run)
@@ -50,10 +51,10 @@ def _run(options: argparse.Namespace) -> Answer:
             raise Refusal(f"stopped: the last {voids} trials were void, the last one because: {trial.reason}")
     if options.json:
         return Answer("", {"trials": done})
-    return Answer(f"{done} trial{'s' * (done != 1)} run.", None)
+    return Answer(f"{counted(done, 'trial')} run.", None)
 
 
 def _so_far(bench: "Bench") -> str:
     trials, best = bench.trials, bench.best()
     crashes = sum(t.state == "crash" for t in trials)
-    return f"best {number(best.cost) if best else 'none yet'}, {crashes} crash{'es' * (crashes != 1)}"
+    return f"best {number(best.cost) if best else 'none yet'}, {counted(crashes, 'crash', 'crashes')}"

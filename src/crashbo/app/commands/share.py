@@ -47,7 +47,7 @@ def _serve(options: argparse.Namespace) -> Answer:
     from crashbo.app.server.serve import check_address, run, token_of
 
     token = token_of(options.token)
-    check_address(options.host, token)  # before anything is opened
+    check_address(options.host, token)  # before anything is opened or started
     store = options.store or default_store()
     run(store, options.study, options.host, options.port, token, announce=not options.json)
     return Answer("stopped", {"stopped": True})

@@ -16,6 +16,7 @@ from crashbo.app.commands.common import (
     patience,
     study_options,
 )
+from crashbo.app.text import counted
 
 if TYPE_CHECKING:
     from crashbo.app.bench import Definition
@@ -45,19 +46,19 @@ def _add_new(commands: Any) -> None:
     new.add_argument("what", metavar="FILE.toml|NAME", help="a description in TOML, or a name and flags")
     new.add_argument("--param", action="append", default=[], metavar="NAME=LOW:HIGH[:log][:int]|NAME=A,B,C")
     new.add_argument("--constraint", action="append", default=[], metavar="NAME[=THRESHOLD][:below]")
-    new.add_argument("--unmeasured", action="append", default=[], metavar="NAME", help="a cause that nobody measures")
-    new.add_argument("--maximize", action="store_true", help="the cost is to be high instead of low")
+    new.add_argument("--unmeasured", action="append", default=[], metavar="NAME", help="a cause that is not measured")
+    new.add_argument("--maximize", action="store_true", help="maximize the cost instead of minimizing it")
     new.add_argument("--label", metavar="WORD", help="what the cost is called")
     new.add_argument(
         "--unit", action="append", default=[], metavar="NAME=UNIT", help="of cost, parameter or constraint"
     )
     risk = new.add_mutually_exclusive_group()
-    risk.add_argument("--min-safe", type=float, metavar="P", help="propose nothing with a P(safe) below this")
-    risk.add_argument("--budget", metavar="CRASHES[/TRIALS]", help="at most so many crashes")
+    risk.add_argument("--min-safe", type=float, metavar="P", help="lowest P(safe) of a proposal")
+    risk.add_argument("--budget", metavar="CRASHES[/TRIALS]", help="maximum number of crashes")
     risk.add_argument("--paper", action="store_true", help="the paper's rule")
     new.add_argument("--noise", type=float, metavar="STD", help="standard deviation of the cost's noise, if known")
-    new.add_argument("--lease", type=float, metavar="S", help="give a trial up after so many seconds")
-    new.add_argument("--timeout", type=float, metavar="S", help="of `crashbo run`")
+    new.add_argument("--lease", type=float, metavar="S", help="give up a trial after S seconds")
+    new.add_argument("--timeout", type=float, metavar="S", help="seconds per trial of `crashbo run`")
     for end in ("timeout", "exit", "kill", "rubbish"):
         new.add_argument(f"--on-{end}", choices=("crash", "void"), help="what it means in `crashbo run`")
     study_options(new)
@@ -82,13 +83,12 @@ def _new(options: argparse.Namespace) -> Answer:
 
 def _described(definition: "Definition") -> str:
     names = [c.name for c in definition.study.constraints]
-    count = len(definition.space.parameters)
-    parameters = f"{count} parameter{'s' * (count != 1)}"
+    parameters = counted(len(definition.space.parameters), "parameter")
     return f"{parameters}, {definition.study.direction} {definition.label}, crashes by {', '.join(names)}"
 
 
 def _said(options: argparse.Namespace) -> dict[str, Any]:
-    """The flags as what a file would say."""
+    """The flags in the form of a TOML file."""
     said: dict[str, Any] = {}
     if options.study:
         said["name"] = options.study
@@ -215,7 +215,7 @@ def _trials(options: argparse.Namespace) -> Answer:
     bench = bench_of(options)
     if options.file:
         added, known = table.load(bench, _read(options.file))
-        text = f"{added} trial{'s' * (added != 1)} added" + (f", {known} were there from this file" if known else "")
+        text = f"{counted(added, 'trial')} added" + (f", {known} were there from this file" if known else "")
         return Answer(text, {"added": added, "known": known})
     definition, trials = bench.definition, bench.trials
     show = table.to_csv if options.csv else table.to_text

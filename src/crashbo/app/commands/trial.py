@@ -15,21 +15,21 @@ if TYPE_CHECKING:
 def add_to(commands: Any) -> None:
     """Add the commands."""
     ask = commands.add_parser("ask", help="the next setting to try")
-    ask.add_argument("--request", metavar="ID", help="asked again with the same id, it is the same trial")
-    ask.add_argument("--lease", type=float, metavar="S", help="give the trial up after so many seconds")
+    ask.add_argument("--request", metavar="ID", help="asking again with the same id gives the same trial")
+    ask.add_argument("--lease", type=float, metavar="S", help="give up the trial after S seconds")
     ask.set_defaults(run=_ask)
-    tell = commands.add_parser("tell", help="say what came of a trial")
+    tell = commands.add_parser("tell", help="report the outcome of a trial")
     tell.set_defaults(run=_tell)
     fix = commands.add_parser("fix", help="correct a trial that was told")
     fix.set_defaults(run=_fix)
-    undo = commands.add_parser("undo", help="take back the last word on a trial")
+    undo = commands.add_parser("undo", help="undo the last report on a trial")
     undo.add_argument("number", type=int, nargs="?", metavar="TRIAL", help="(default: the one told last)")
     undo.set_defaults(run=_undo)
     for parser in (tell, fix):
         parser.add_argument("number", type=int, metavar="TRIAL")
         parser.add_argument("--cost", type=float, metavar="X", help="it succeeded, with this cost")
         parser.add_argument("--measured", action="append", default=[], metavar="NAME=X")
-        parser.add_argument("--crash", nargs="?", const=True, metavar="WHY", help="it crashed because of its setting")
+        parser.add_argument("--crash", nargs="?", const=True, metavar="WHY", help="its parameters made it crash")
         parser.add_argument("--blame", action="append", default=[], metavar="NAME", help="constraint that was violated")
         parser.add_argument(
             "--censored",
@@ -38,7 +38,7 @@ def add_to(commands: Any) -> None:
             metavar="NAME",
             help="a measurement that was cut off: the true value lies there or beyond",
         )
-        parser.add_argument("--void", nargs="?", const=True, metavar="WHY", help="something else went wrong")
+        parser.add_argument("--void", nargs="?", const=True, metavar="WHY", help="another fault: nothing is learnt")
     for parser in (ask, tell, fix, undo):
         study_options(parser)
 
@@ -79,7 +79,7 @@ def _undo(options: argparse.Namespace) -> Answer:
 
 
 def trial_text(definition: "Definition", trial: "Trial") -> str:
-    """What a trial says, in one line."""
+    """A trial in one line."""
     units = definition.study.units
     words = [f"Trial {trial.number} is {'pending' if trial.state == 'pending' else f'a {trial.state}'}"]
     if trial.cost is not None:

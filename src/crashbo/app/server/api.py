@@ -31,13 +31,13 @@ from crashbo.search.space import Choice, Int
 from crashbo.version import __version__
 
 PAGE = Path(__file__).parents[1] / "page"
-_PING = 15.0  # seconds between signs of life on an event stream
+_PING = 15.0  # seconds between keep-alive comments on an event stream
 T = TypeVar("T")
-Number = Annotated[int, PathPart(ge=0, le=10**9, description="number of the trial")]
+TrialNumber = Annotated[int, PathPart(ge=0, le=10**9, description="number of the trial")]
 
 
 class Error(BaseModel):
-    """What was wrong, in one sentence."""
+    """The error in one sentence."""
 
     error: str
 
@@ -66,10 +66,10 @@ def create_app(live: Live, token: str | None) -> FastAPI:
 
     app = FastAPI(
         title="crashbo bench",
-        description="The next setting to try, and what came of it. See docs/bench.md.",
+        description="The next setting to try, and its outcome. See docs/bench.md.",
         version=__version__,
         openapi_url="/api/openapi.json",
-        docs_url=None,  # both load their scripts from the internet
+        docs_url=None,  # both load scripts from the internet
         redoc_url=None,
         lifespan=lifespan,
         responses=_ERRORS,
@@ -84,7 +84,7 @@ def create_app(live: Live, token: str | None) -> FastAPI:
 
 
 def _add_study(app: FastAPI, live: Live) -> None:
-    @app.get("/api/state", summary="Everything at once: study, trials, what the models make of them")
+    @app.get("/api/state", summary="Everything at once: study, trials, what the models say about them")
     def state() -> Response:
         return _json(state_of(live))
 
@@ -98,7 +98,7 @@ def _add_study(app: FastAPI, live: Live) -> None:
     def thresholds() -> Response:
         return _json({} if live.picture is None else {n: asdict(v) for n, v in live.picture.levels.items()})
 
-    @app.get("/api/insight", summary="What the models make of the trials")
+    @app.get("/api/insight", summary="What the models say about the trials")
     def insight() -> Response:
         return _json(insight_of(live))
 
@@ -113,7 +113,7 @@ def _add_study(app: FastAPI, live: Live) -> None:
         return _json(None if found is None else asdict(found))
 
     @app.get(
-        "/api/events", summary="An event whenever something changed (server-sent events)", response_class=_EventStream
+        "/api/events", summary="An event whenever something changes (server-sent events)", response_class=_EventStream
     )
     async def events(request: Request) -> StreamingResponse:
         return _EventStream(_events(live, request))
@@ -131,40 +131,40 @@ def _add_trials(app: FastAPI, live: Live) -> None:
         return _json([entry_out(e) for e in bench.entries()])
 
     @app.get("/api/trials/{number}", summary="One trial")
-    def trial(number: Number) -> Response:
+    def trial(number: TrialNumber) -> Response:
         return _json(entry_out(bench.entry(number)))
 
-    @app.post("/api/ask", summary="The next trial; repeated with the same request id, the same trial")
+    @app.post("/api/ask", summary="The next trial; repeating it with the same request id returns the same trial")
     async def ask(body: AskBody) -> Response:
         return written(await asyncio.wrap_future(live.asks.ask(Asked(body.request, body.lease))))
 
-    @app.post("/api/trials", summary="A trial that was not asked for")
+    @app.post("/api/trials", summary="Add a trial that was not asked for")
     def add(body: AddBody) -> Response:
-        return written(bench.add(body.setting(), body.told(), request=body.request))
+        return written(bench.add(body.params, body.told(), request=body.request))
 
-    @app.post("/api/trials/{number}/tell", summary="What came of a trial; repeated, it counts once")
-    def tell(number: Number, body: TellBody) -> Response:
+    @app.post("/api/trials/{number}/tell", summary="Tell the outcome of a trial; repeating it has no effect")
+    def tell(number: TrialNumber, body: TellBody) -> Response:
         return written(bench.tell(number, body.told(), request=body.request))
 
-    @app.post("/api/trials/{number}/void", summary="A fault ended it that says nothing of its setting")
-    def void(number: Number, body: VoidBody) -> Response:
+    @app.post("/api/trials/{number}/void", summary="Tell that a fault ended a trial, unrelated to its parameters")
+    def void(number: TrialNumber, body: VoidBody) -> Response:
         return written(bench.void(number, body.reason, request=body.request))
 
     @app.post("/api/trials/{number}/fix", summary="Correct a trial that was told")
-    def fix(number: Number, body: TellBody) -> Response:
+    def fix(number: TrialNumber, body: TellBody) -> Response:
         return written(bench.fix(number, body.told()))
 
-    @app.post("/api/trials/{number}/undo", summary="Take back the last word on a trial")
-    def undo(number: Number, body: Body | None = None) -> Response:
+    @app.post("/api/trials/{number}/undo", summary="Undo the last report on a trial")
+    def undo(number: TrialNumber, body: Body | None = None) -> Response:
         return written(bench.undo(number))
 
-    @app.post("/api/trials/{number}/lease", summary="Wait longer for a trial")
-    def lease(number: Number, body: LeaseBody) -> Response:
+    @app.post("/api/trials/{number}/lease", summary="Extend the lease of a trial")
+    def lease(number: TrialNumber, body: LeaseBody) -> Response:
         return _json({"until": bench.renew(number, body.seconds)})
 
 
 def _add_session(app: FastAPI, token: str | None) -> None:
-    @app.post(guard.SESSION, summary="Keep the token in a cookie, for browsers", status_code=204)
+    @app.post(guard.SESSION, summary="Store the token in a cookie, for browsers", status_code=204)
     def session(body: SessionBody, response: Response) -> None:
         if token is None:
             return
@@ -202,7 +202,7 @@ def _add_errors(app: FastAPI) -> None:
 
 
 def _sentence(error: RequestValidationError) -> str:
-    """The first thing that is wrong with a request, without repeating what was sent."""
+    """The first error of a request, without repeating what was sent."""
     first = error.errors()[0]
     where = ".".join(str(part) for part in first["loc"] if part != "body")[:60] or "body"
     if first["type"] == "json_invalid":
@@ -225,7 +225,7 @@ def state_of(live: Live) -> dict[str, Any]:
 
 
 def insight_of(live: Live) -> dict[str, Any] | None:
-    """What the models make of the trials; None before one was told."""
+    """What the models say about the trials; None before one was told."""
     if live.picture is None:
         return None
     picture = {name: value for name, value in asdict(live.picture).items() if name != "digest"}
@@ -238,7 +238,7 @@ def insight_of(live: Live) -> dict[str, Any] | None:
 
 
 def study_out(definition: Definition) -> dict[str, Any]:
-    """What defines the study, for a page."""
+    """The definition of the study, for clients."""
     units, risk = definition.study.units, definition.options.get("risk")
     return {
         "name": definition.name,
@@ -296,7 +296,7 @@ def _json(data: Any) -> Response:
 
 
 def _plain(value: Any) -> Any:
-    """Plain values; a number that is none becomes null, which JSON has."""
+    """Plain values for JSON; NaN and infinity become null."""
     if isinstance(value, dict):
         return {str(key): _plain(v) for key, v in value.items()}
     if isinstance(value, list | tuple):

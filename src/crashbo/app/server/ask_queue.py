@@ -1,6 +1,6 @@
-"""Those who wait for a trial. All who wait at the same time are served from one fit.
+"""Requests that wait for a trial. All that wait at the same time are served from one fit.
 
-May import every other layer. One thread serves; those who wait hold none.
+May import every other layer. One thread serves them; waiting requests block no thread.
 """
 
 import threading
@@ -9,13 +9,13 @@ from concurrent.futures import Future
 from crashbo.app.bench.bench import Asked, Bench
 from crashbo.optimizer.records import Trial
 
-_MOST = 64  # that are served at once
+_MOST = 64  # requests that are served at once
 
 Waiting = tuple[Asked, "Future[Trial]"]
 
 
 class AskQueue:
-    """Hands out trials, to as many as ask."""
+    """Serves requests for trials, in batches."""
 
     def __init__(self, bench: Bench) -> None:
         self._bench = bench
@@ -25,19 +25,19 @@ class AskQueue:
         self.busy = False
 
     def start(self) -> None:
-        """Begin to serve."""
+        """Start serving."""
         self._thread.start()
 
     def stop(self) -> None:
-        """End; whoever still waits is sent away."""
+        """Stop; requests that still wait are cancelled."""
         with self._bell:
             self._stopped = True
             self._bell.notify()
         self._thread.join(timeout=5.0)
 
     def ask(self, asked: Asked) -> "Future[Trial]":
-        """The next trial, when it is there."""
-        asked.check()  # now: what is wrong with one shall not be told to all
+        """The next trial, as a future."""
+        asked.check()  # now, so that one invalid request does not fail a whole batch
         future: Future[Trial] = Future()
         with self._bell:
             self._waiting.append((asked, future))
@@ -56,7 +56,7 @@ class AskQueue:
                     future.set_result(trial)
 
     def _next(self) -> list[Waiting] | None:
-        """Wait until somebody comes; None when it ends."""
+        """Wait for requests; None when the queue is stopped."""
         with self._bell:
             self.busy = False
             self._bell.wait_for(lambda: self._waiting or self._stopped)
@@ -66,4 +66,4 @@ class AskQueue:
                     future.cancel()
                 return None
             self.busy = True
-            return [pair for pair in served if pair[1].set_running_or_notify_cancel()]  # some may have left
+            return [pair for pair in served if pair[1].set_running_or_notify_cancel()]  # some may have been cancelled

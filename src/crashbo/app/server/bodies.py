@@ -1,6 +1,6 @@
-"""What clients may send. May import every other layer."""
+"""Request bodies. May import every other layer."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -11,41 +11,41 @@ Number = Annotated[float, Field(strict=True, allow_inf_nan=False, ge=-LARGEST, l
 Seconds = Annotated[float, Field(strict=True, allow_inf_nan=False, gt=0, le=1e9)]
 Name = Annotated[str, Field(strict=True, max_length=80)]
 Text = Annotated[str, Field(strict=True, max_length=500)]
-Request = Annotated[str, Field(strict=True, min_length=1, max_length=100)]
+RequestId = Annotated[str, Field(strict=True, min_length=1, max_length=100)]
 Yes = Annotated[bool, Field(strict=True)]
 Value = Number | Name | Yes
-Params = Annotated[dict[Name, Value], Field(max_length=200)]
+SentParams = Annotated[dict[Name, Value], Field(max_length=200)]
 Names = Annotated[list[Name], Field(max_length=100)]
 
 
 class Body(BaseModel):
-    """Nothing but the fields that are named."""
+    """A body without unknown fields."""
 
     model_config = ConfigDict(extra="forbid")
 
 
 class AskBody(Body):
-    """The next trial, please."""
+    """A request for the next trial."""
 
-    request: Request | None = Field(None, description="Chosen by the client; sent again, it gets the same trial.")
+    request: RequestId | None = Field(None, description="Chosen by the client; repeating it returns the same trial.")
     lease: Seconds | None = Field(None, description="Seconds after which the trial is given up (default: the study's).")
 
 
 class TellBody(Body):
-    """What came of a trial: exactly one of cost, crash and void."""
+    """The outcome of a trial: exactly one of cost, crash and void."""
 
     cost: Number | None = Field(None, description="It succeeded.")
     measured: Annotated[dict[Name, Number], Field(max_length=100)] | None = Field(None, description="By constraint.")
-    crash: Yes | Text | None = Field(None, description="It crashed because of its setting: true, or why.")
+    crash: Yes | Text | None = Field(None, description="It crashed because of its parameters: true, or why.")
     blame: Name | Names | None = Field(None, description="Constraints violated.")
     censored: Yes | Name | Names | None = Field(
         None, description="Readings in `measured` that were cut off: the true value lies there or beyond. True: all."
     )
     void: Yes | Text | None = Field(None, description="Something else went wrong: true, or what.")
-    request: Request | None = Field(None, description="Chosen by the client; sent again, it counts once.")
+    request: RequestId | None = Field(None, description="Chosen by the client; repeating it has no effect.")
 
     def told(self) -> Told:
-        """What it says."""
+        """The outcome as a record."""
         return Told.of(
             cost=self.cost,
             measured=self.measured,
@@ -57,37 +57,33 @@ class TellBody(Body):
 
 
 class AddBody(TellBody):
-    """A trial that was not asked for, with what came of it."""
+    """A trial that was not asked for, with its outcome."""
 
-    params: Params
-
-    def setting(self) -> dict[str, Any]:
-        """Its parameters."""
-        return dict(self.params)
+    params: SentParams
 
 
 class VoidBody(Body):
-    """Why a trial says nothing."""
+    """Why a trial is void."""
 
     reason: Text = ""
-    request: Request | None = None
+    request: RequestId | None = None
 
 
 class LeaseBody(Body):
-    """How long to wait for a trial."""
+    """The new length of a lease."""
 
     seconds: Seconds
 
 
 class SliceBody(Body):
-    """Which slice through the space."""
+    """A slice through the space."""
 
     axes: Annotated[list[Name], Field(min_length=1, max_length=2)]
-    at: Params
+    at: SentParams
     size: Annotated[int, Field(strict=True, ge=2, le=101)] = 41
 
 
 class SessionBody(Body):
-    """A token, to be kept in a cookie."""
+    """A token, to be stored in a cookie."""
 
     token: Text

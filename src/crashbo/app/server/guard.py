@@ -1,7 +1,7 @@
-"""Who may come in, and what goes out with every answer. May import every other layer.
+"""Access control, and the headers of every response. May import every other layer.
 
-Without a token only this machine is served: a page from elsewhere that makes a browser call us, by a name of its own
-for our address or in the background, is turned away by its Host or Origin.
+Without a token only this machine is served. A foreign web page that makes a browser send requests here, by DNS
+rebinding or in the background, is rejected because of its Host or Origin header.
 """
 
 import hashlib
@@ -27,13 +27,13 @@ _HEADERS = {
 
 
 class Guard:
-    """Checks every request before any route sees it."""
+    """Checks every request before it reaches a route."""
 
     def __init__(self, app: ASGIApp, token: str | None) -> None:
         self._app, self._token = app, token
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Let it in, or answer 4xx with one sentence."""
+        """Pass the request on, or answer with 4xx and one sentence."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -55,7 +55,7 @@ class Guard:
         path = scope["path"]
         if self._token is not None and path.startswith("/api/") and path not in _OPEN and not self.knows(headers):
             return 401, "token must be that of this server. Send it as: Authorization: Bearer TOKEN"
-        if scope["method"] == "POST":  # no route takes other bodies
+        if scope["method"] == "POST":  # no other method has a body
             length = headers.get("content-length", "0")
             if not length.isascii() or not length.isdecimal() or int(length[:20]) > LARGEST_BODY:
                 return 413, f"body must have at most {LARGEST_BODY} bytes. Send less."
@@ -65,7 +65,7 @@ class Guard:
         return None
 
     def knows(self, headers: Mapping[str, str]) -> bool:
-        """Whether the request carries the token, itself or in the cookie made from it."""
+        """Whether the request carries the token, or the cookie derived from it."""
         assert self._token is not None
         kind, _, value = headers.get("authorization", "").partition(" ")
         if kind.lower() == "bearer" and same(value.strip(), self._token):
@@ -78,11 +78,11 @@ class Guard:
 
 
 class TooLarge(Exception):
-    """The body went on beyond its limit."""
+    """The body exceeds its limit."""
 
 
 class _Meter:
-    """Counts a body's bytes: Content-Length may lie, or be absent."""
+    """Counts the bytes of a body: Content-Length may be wrong or missing."""
 
     def __init__(self, receive: Receive) -> None:
         self._receive, self._seen = receive, 0
@@ -96,12 +96,12 @@ class _Meter:
 
 
 def same(one: str, other: str) -> bool:
-    """Whether two secrets are equal, in a time that tells nothing."""
+    """Whether two secrets are equal, compared in constant time."""
     return hmac.compare_digest(one.encode("utf-8", "replace"), other.encode("utf-8", "replace"))
 
 
 def cookie_of(token: str) -> str:
-    """What a browser keeps instead of the token."""
+    """The cookie that a browser stores instead of the token."""
     return hmac.new(token.encode(), b"crashbo session", hashlib.sha256).hexdigest()
 
 
@@ -113,7 +113,7 @@ def host_name(host: str) -> str:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether an address is reached from this machine only."""
+    """Whether an address can be reached only from this machine."""
     if host.lower() == "localhost":
         return True
     try:

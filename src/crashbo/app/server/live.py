@@ -1,6 +1,6 @@
-"""What is known of the study right now, models included, and who wants to hear when it changes.
+"""The current state of the study, models included, and the listeners that are told when it changes.
 
-May import every other layer. One thread looks after it; fits run in processes of their own (`bench.mind`).
+May import every other layer. One thread keeps it up to date; fits run in processes of their own (`bench.workers`).
 """
 
 import asyncio
@@ -16,13 +16,13 @@ from crashbo.app.bench.workers import Chooser, Digest, Picture, Place, Viewer, d
 from crashbo.app.server.ask_queue import AskQueue
 from crashbo.integrations.optuna.ledger import Entry
 
-_LOOK_AGAIN = 1.0  # seconds between looks at the store, which others may write to
-_BREATH = 0.2  # seconds at least: where many tell at once, one look serves all
+_LOOK_AGAIN = 1.0  # seconds between readings of the store, which others may write to
+_BREATH = 0.2  # seconds at least, so that many tells at once need only one reading
 _log = logging.getLogger("crashbo")
 
 
 class Live:
-    """A study under watch."""
+    """A study with its models, kept up to date in the background."""
 
     def __init__(self, store: str, name: str | None = None) -> None:
         ledger = load(store, name)
@@ -34,21 +34,21 @@ class Live:
         self.revision = 0
         self.thinking = False
         self.picture: Picture | None = None
-        self.expected: dict[int, Expectation] = {}  # by number of the open trials
+        self.expected: dict[int, Expectation] = {}  # by number of the running trials
         self.history: dict[str, list[Level]] = {}
-        self._levels: dict[Digest, dict[str, Level]] = {}  # by the trials they were learnt from
-        self._seen: list[Entry] | None = None  # what the store said last
+        self._levels: dict[Digest, dict[str, Level]] = {}  # by the data that they were learnt from
+        self._seen: list[Entry] | None = None  # as last read from the store
         self._listeners: set[tuple[asyncio.AbstractEventLoop, asyncio.Queue[dict[str, Any]]]] = set()
         self._poke, self._stopped = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._watch, name="crashbo-live", daemon=True)
 
     def start(self) -> None:
-        """Begin to watch."""
+        """Start the threads."""
         self.asks.start()
         self._thread.start()
 
     def stop(self) -> None:
-        """End, with the worker processes."""
+        """Stop the threads and the worker processes."""
         self._stopped.set()
         self._poke.set()
         self._viewer.worker.close()
@@ -57,18 +57,18 @@ class Live:
         self._thread.join(timeout=5.0)
 
     def poke(self) -> None:
-        """Something was written: let everybody know, and look at once."""
+        """Something was written: tell the listeners, and read the store at once."""
         self._publish()
         self._poke.set()
 
     def listen(self) -> "asyncio.Queue[dict[str, Any]]":
-        """A queue of what happens from now on, for the running event loop."""
+        """A queue of changes from now on, for the running event loop."""
         queue: asyncio.Queue[dict[str, Any]] = asyncio.Queue(maxsize=100)
         self._listeners.add((asyncio.get_running_loop(), queue))
         return queue
 
     def leave(self, queue: "asyncio.Queue[dict[str, Any]]") -> None:
-        """No longer interested."""
+        """Remove a listener's queue."""
         self._listeners = {pair for pair in self._listeners if pair[1] is not queue}
 
     def slice(self, axes: list[str], at: dict[str, Any], size: int) -> Slice | None:
@@ -76,7 +76,7 @@ class Live:
         return None if self.picture is None else self._viewer.slice(axes, at, size)
 
     def signs(self) -> dict[str, Any]:
-        """What is sent to listeners."""
+        """The message that is sent to listeners."""
         return {"revision": self.revision, "boot": self.boot, "thinking": self.thinking}
 
     def _watch(self) -> None:
@@ -86,7 +86,7 @@ class Live:
             try:
                 self._refresh()
                 self._stopped.wait(_BREATH)
-            except Exception:  # the store may be out of reach for a while, or a worker be killed: look again later
+            except Exception:  # the store may be unreachable for a while, or a worker was killed: try again later
                 if self._stopped.is_set():
                     return
                 _log.exception("could not look at the study; trying again")
@@ -102,12 +102,12 @@ class Live:
         if digest != (self.picture.digest if self.picture else ()):
             self._look()
         self._expect(entries)
-        if not self.asks.busy:  # those who wait come first
+        if not self.asks.busy:  # waiting requests come first
             self._chooser.propose_ahead()
         self._remember()
 
     def _look(self) -> None:
-        """Fit the models anew, in their process."""
+        """Fit the models again, in the worker process."""
         self._set_thinking(True)
         self.picture, self.expected = self._viewer.picture(), {}
         if self.picture is not None:
@@ -118,7 +118,7 @@ class Live:
         self._publish()
 
     def _expect(self, entries: list[Entry]) -> None:
-        """What the models expect of the trials under way."""
+        """Update the predictions for the running trials."""
         pending = [e.trial for e in entries if e.open]
         if self.picture is None or {t.number for t in pending} == set(self.expected):
             return
@@ -127,7 +127,7 @@ class Live:
         self._publish()
 
     def _remember(self) -> None:
-        """One more point of the thresholds' past; the newest first."""
+        """Compute one more point of the thresholds' history, newest first."""
         if self.picture is None or self._poke.is_set():
             return
         digest = self.picture.digest
@@ -142,7 +142,7 @@ class Live:
     def _draw_history(self) -> None:
         digest = self.picture.digest if self.picture else ()
         known = {n: self._levels[digest[:n]] for n in range(1, len(digest) + 1) if digest[:n] in self._levels}
-        self._levels = {digest[:n]: levels for n, levels in known.items()}  # others were corrected away
+        self._levels = {digest[:n]: levels for n, levels in known.items()}  # the others no longer match the trials
         names = self.picture.levels if self.picture else ()
         self.history = {name: [levels[name] for levels in known.values() if name in levels] for name in names}
 
@@ -157,10 +157,10 @@ class Live:
             try:
                 loop.call_soon_threadsafe(_put, queue, self.signs())
             except RuntimeError:
-                continue  # its loop is closed
+                continue  # its event loop is closed
 
 
 def _put(queue: "asyncio.Queue[dict[str, Any]]", signs: dict[str, Any]) -> None:
-    if queue.full():  # a listener that sleeps needs the latest only
+    if queue.full():  # a slow listener only needs the latest
         queue.get_nowait()
     queue.put_nowait(signs)

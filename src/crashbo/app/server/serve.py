@@ -1,4 +1,4 @@
-"""The address to listen on, and the loop. May import every other layer."""
+"""The address to listen on, and the server loop. May import every other layer."""
 
 import os
 import socket
@@ -11,7 +11,7 @@ from crashbo.app.server.guard import is_loopback
 from crashbo.app.server.live import Live
 
 _SHORTEST = 8
-_TURN = 0.0005  # seconds: each word to the store gives the interpreter away, and must soon get it back
+_TURN = 0.0005  # seconds: threads release the interpreter at every access to the store, and must get it back quickly
 
 
 def token_of(given: str | None) -> str | None:
@@ -20,7 +20,7 @@ def token_of(given: str | None) -> str | None:
 
 
 def check_address(host: str, token: str | None) -> None:
-    """Refuse to be reached from other machines without a token."""
+    """Refuse to listen for other machines without a token."""
     if token is not None and (len(token) < _SHORTEST or not token.isascii() or not token.isprintable()):
         raise ValueError(f"token must have at least {_SHORTEST} printable ASCII characters. Choose a longer one.")
     if token is None and not is_loopback(host):

@@ -1,9 +1,9 @@
-"""Optuna: a sampler that learns from crashes, and studies that live in any of Optuna's storages.
+"""Optuna: a sampler that learns from crashes, and studies in any of Optuna's storages.
 
 May import optimizer and below, and Optuna.
 
-Everything that matters is in the storage, so that any number of processes on any number of machines can work on one
-study, each with a `CrashSampler` of its own. What is stored where:
+All state is in the storage, so that any number of processes on any number of machines can work on one study, each with
+its own `CrashSampler`. What is stored where:
 
 | where | key | what |
 |---|---|---|
@@ -14,9 +14,9 @@ study, each with a `CrashSampler` of its own. What is stored where:
 | | `crashbo:censored` | names of the measurements that were cut off |
 | | `crashbo:p_safe` | P(safe) when it was proposed |
 | trial, system attribute | `crashbo:proposal` | the whole proposal, its origin, and whether its risk was admissible |
-| | `crashbo:lease` | seconds since 1970 until which its worker is believed to live |
-| study, user attribute | `crashbo:settings` | what `declare` was told: space, constraints, risk, noise, lease ... |
-| | `crashbo:corrected:NUMBER` | what a finished trial should have said; Optuna's own record cannot be changed |
+| | `crashbo:lease` | seconds since 1970 until which its worker is assumed to be alive |
+| study, user attribute | `crashbo:settings` | arguments of `declare`: space, constraints, risk, noise, lease ... |
+| | `crashbo:corrected:NUMBER` | correction of a finished trial; Optuna's own record cannot be changed |
 
 How a stored trial is read (`records`):
 

@@ -1,6 +1,6 @@
-"""Several writes to a storage as one: all of them or none, and a single commit to wait for.
+"""Several writes to a storage in one transaction: all or none, with a single commit.
 
-May import optimizer and below, and Optuna with the SQLAlchemy that it brings along.
+May import optimizer and below, and Optuna with its dependency SQLAlchemy.
 """
 
 from collections.abc import Iterator
@@ -12,22 +12,22 @@ from sqlalchemy.orm import Session
 
 
 class _Held(Session):
-    """A session that keeps what Optuna commits until the last write is done."""
+    """A session that delays Optuna's commits until the last write is done."""
 
     def commit(self) -> None:
-        """Not yet: only let the next statement see it."""
+        """Only flush, so that the next statement sees the change."""
         self.flush()
 
     def close(self) -> None:
-        """Not yet."""
+        """Nothing yet."""
 
 
 @contextmanager
 def atomic(study: Study) -> Iterator[tuple[BaseStorage, bool]]:
-    """A storage to write to from one thread, and whether an exception takes all of it back.
+    """A storage for writes from one thread, and whether an exception rolls all of them back.
 
-    Only databases can do so; other storages (a journal, memory) write each thing at once. Nothing of it enters
-    Optuna's cache, which would keep what was taken back.
+    Only databases can roll back; other storages (journal, memory) write immediately. Optuna's cache is bypassed, since
+    it would keep what was rolled back.
     """
     storage = getattr(study._storage, "_backend", study._storage)
     if not isinstance(storage, RDBStorage):
@@ -36,7 +36,7 @@ def atomic(study: Study) -> Iterator[tuple[BaseStorage, bool]]:
     held = _Held(bind=storage.engine)
     registry = storage.scoped_session.registry
     registry.clear()
-    registry.set(held)  # for this thread alone
+    registry.set(held)  # for this thread only
     try:
         yield storage, True
         Session.commit(held)

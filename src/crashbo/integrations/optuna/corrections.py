@@ -1,9 +1,9 @@
-"""What finished trials should have said. Optuna's own record of one cannot be changed: a correction stands beside it.
+"""Corrections of finished trials. Optuna's own record cannot be changed, so a correction is stored next to it.
 
 May import optimizer and below, and Optuna.
 
-A correction is one attribute of the study, so that it is written whole or not at all. It holds what counts now, what
-an undo goes back to, and everything that was ever said before, which nothing removes.
+A correction is one attribute of the study, so that it is written completely or not at all. It holds the current
+outcome, the outcomes that undo returns to, and the full history, which is never deleted.
 """
 
 import time
@@ -20,17 +20,17 @@ from crashbo.optimizer.told import Told
 
 @dataclass(frozen=True)
 class Correction:
-    """Where a trial's record stands among those it had."""
+    """The outcomes of a trial: current, undoable and past."""
 
     number: int  # of the trial
     now: Told
-    below: tuple[Told, ...]  # what undo goes back to, the last one first to come
-    past: tuple[Mapping[str, Any], ...]  # everything that was ever said before, with when and why it was replaced
+    below: tuple[Told, ...]  # what undo returns to, the last one first
+    past: tuple[Mapping[str, Any], ...]  # everything told before, with when and why it was replaced
     at: float = 0.0
 
     @staticmethod
     def of(attrs: Mapping[str, Any], trial: Trial) -> "Correction":
-        """That of a trial, from its study's attributes; one that was never corrected lies on a pending one."""
+        """The correction of a trial, from its study's attributes; below a first outcome is the pending state."""
         said = attrs.get(f"{CORRECTED}{trial.number}")
         if said is None:
             return Correction(trial.number, Told.of_trial(trial), () if trial.state == "pending" else (Told(),), ())
@@ -38,16 +38,16 @@ class Correction:
         return Correction(trial.number, Told.back(said), below, tuple(said.get("past", ())), said.get("at", 0.0))
 
     def changed(self, to: Told, does: str) -> "Correction":
-        """After saying something else."""
+        """With another outcome."""
         return Correction(self.number, to, (*self.below, self.now), self._grown(does), time.time())
 
     def undone(self) -> "Correction":
-        """After taking the last word back."""
+        """With the last change undone."""
         *below, now = self.below
         return Correction(self.number, now, tuple(below), self._grown("undo"), time.time())
 
     def write(self, study: Study) -> None:
-        """Let it count from now on."""
+        """Store it; it counts from now on."""
         below = [told.out() for told in self.below]
         study.set_user_attr(
             f"{CORRECTED}{self.number}", {**self.now.out(), "below": below, "past": list(self.past), "at": self.at}

@@ -1,4 +1,4 @@
-"""Figures of a study for optuna-dashboard, stored in the study itself. Gathered first, drawn second.
+"""Figures of a study for optuna-dashboard, stored in the study itself. Data are gathered first, then drawn.
 
 May import optimizer and below, Optuna, optuna-dashboard and plotly (the extra `dashboard`).
 """
@@ -22,7 +22,7 @@ from crashbo.search.space import Choice, Int
 
 Array = NDArray[np.float64]
 
-# Okabe and Ito's colours, as in all of crashbo's figures: model, crash, success, threshold.
+# The colours of Okabe and Ito, as in all figures of crashbo: model, crash, success, threshold.
 _MODEL, _CRASH, _SUCCESS, _LEVEL, _BAND = "#0072B2", "#D55E00", "#1A1A1A", "#8A6100", "#E69F00"
 _BLAMED = (_CRASH, "#E69F00", "#CC79A7", "#0072B2", "#009E73", "#56B4E9", "#F0E442")
 _GRID = 25
@@ -42,7 +42,7 @@ class Readings:
 
 @dataclass(frozen=True)
 class SafeMap:
-    """P(safe) over two parameters (or one), the others, if there are any, as in the best trial."""
+    """P(safe) over two parameters (or one), with the others fixed as in the best trial."""
 
     title: str
     names: tuple[str, ...]
@@ -54,7 +54,7 @@ class SafeMap:
 
 @dataclass(frozen=True)
 class BlameBars:
-    """What each crash is blamed on."""
+    """The blame of each crash."""
 
     numbers: list[int]
     reasons: list[str]
@@ -63,7 +63,7 @@ class BlameBars:
 
 @dataclass(frozen=True)
 class CrashCount:
-    """How many trials crashed so far, and how many P(safe) had announced."""
+    """Cumulative number of crashes, and the number that P(safe) predicted."""
 
     numbers: list[int]
     crashed: list[float]
@@ -71,7 +71,7 @@ class CrashCount:
 
 
 def levels(seen: Insight) -> list[Readings]:
-    """One a measured constraint."""
+    """One record per measured constraint."""
     found = []
     for c in seen.constraints:
         if not isinstance(c, Constraint):
@@ -83,7 +83,7 @@ def levels(seen: Insight) -> list[Readings]:
 
 
 def safe_map(seen: Insight) -> SafeMap | None:
-    """P(safe) over those two parameters along which it varies most, through the best trial; None before any trial."""
+    """P(safe) over the two parameters along which it varies most, through the best trial; None before any trial."""
     told = [t for t in seen.trials if t.counts]
     if not told:
         return None
@@ -100,7 +100,7 @@ def safe_map(seen: Insight) -> SafeMap | None:
 
 
 def blames(seen: Insight) -> BlameBars:
-    """One row a crash."""
+    """One row per crash."""
     crashes = [t for t in seen.trials if t.state == "crash"]
     found = seen.view.blames()
     rows = [found[t.number] for t in crashes]
@@ -109,7 +109,7 @@ def blames(seen: Insight) -> BlameBars:
 
 
 def calibration(seen: Insight) -> CrashCount:
-    """Over the trials that the search proposed."""
+    """Crashes and predictions over the trials that the search proposed."""
     told = [t for t in seen.trials if t.counts and t.p_safe is not None]
     crashed = np.cumsum([t.state == "crash" for t in told])
     predicted = np.cumsum([1.0 - (t.p_safe or 0.0) for t in told])
@@ -117,7 +117,7 @@ def calibration(seen: Insight) -> CrashCount:
 
 
 def figures(seen: Insight) -> dict[str, go.Figure]:
-    """All figures, by the name under which the dashboard keeps them."""
+    """All figures, by their names in the dashboard."""
     drawn = {f"crashbo-threshold-{i}": draw_level(level) for i, level in enumerate(levels(seen))}
     safe = safe_map(seen)
     if safe is not None:
@@ -138,9 +138,9 @@ def publish(
     on_fail: OnFail | None = None,
     lease: float | None = None,
 ) -> list[str]:
-    """Add crashbo's figures, and a note that sums them up, to a study in optuna-dashboard; the figures' names.
+    """Add crashbo's figures, and a note with a summary, to a study in optuna-dashboard; returns the figures' names.
 
-    Published again, they are renewed. A note that somebody else wrote is left alone. Arguments as in `insight`.
+    Publishing again updates them. A note written by somebody else is left alone. Arguments as in `insight`.
     """
     seen = insight(study, constraints=constraints, noise=noise, on_fail=on_fail, lease=lease)
     drawn = figures(seen)
@@ -153,7 +153,7 @@ def publish(
 
 
 def publisher(every: int = 10) -> Callable[[Study, FrozenTrial], None]:
-    """A callback for `study.optimize` that publishes whenever so many more trials have been made."""
+    """A callback for `study.optimize` that publishes every so many trials."""
 
     def after(study: Study, trial: FrozenTrial) -> None:
         if (trial.number + 1) % every == 0:
@@ -204,9 +204,8 @@ def draw_safe_map(safe: SafeMap) -> go.Figure:
     """P(safe) as a map, or a curve, with the trials on it."""
     if len(safe.names) == 1:
         figure = _figure(safe.title, safe.names[0], "P(safe)")
-        figure.add_scatter(
-            x=_all_shown(safe.values[0]), y=safe.p_safe[0].tolist(), name="P(safe)", line={"color": _MODEL}
-        )
+        x = [_shown(value) for value in safe.values[0]]
+        figure.add_scatter(x=x, y=safe.p_safe[0].tolist(), name="P(safe)", line={"color": _MODEL})
         figure.update_yaxes(range=[-0.05, 1.05])
     else:
         figure = _figure(safe.title, *safe.names)
@@ -216,7 +215,7 @@ def draw_safe_map(safe: SafeMap) -> go.Figure:
             "colorscale": [[0, "white"], [1, _MODEL]],
             "colorbar": {"title": {"text": "P(safe)"}},
         }
-        x, y = map(_all_shown, safe.values)
+        x, y = ([_shown(value) for value in values] for values in safe.values)
         figure.add_heatmap(x=x, y=y, z=safe.p_safe.tolist(), **scale)
         figure.update_yaxes(type="log" if safe.log[1] else None)
     figure.update_xaxes(type="log" if safe.log[0] else None)
@@ -231,7 +230,7 @@ def draw_safe_map(safe: SafeMap) -> go.Figure:
 
 
 def draw_blames(seen: BlameBars) -> go.Figure:
-    """For every crash, the probability that each constraint was violated."""
+    """Bars for every crash: the probability that each constraint was violated."""
     figure = _figure("Blame: P(constraint violated | crash)", "trial that crashed", "probability")
     for i, (name, shares) in enumerate(seen.shares.items()):
         color = _BLAMED[i % len(_BLAMED)]
@@ -241,7 +240,7 @@ def draw_blames(seen: BlameBars) -> go.Figure:
 
 
 def draw_calibration(known: CrashCount) -> go.Figure:
-    """Crashes so far beside those that P(safe) announced."""
+    """Cumulative crashes, and those that P(safe) predicted."""
     figure = _figure("Crashes: announced by P(safe), and made", "trial", "crashes so far")
     figure.add_scatter(x=known.numbers, y=known.predicted, name="announced", line={"color": _MODEL})
     figure.add_scatter(x=known.numbers, y=known.crashed, name="made", line={"color": _CRASH, "shape": "hv"})
@@ -255,7 +254,7 @@ def _figure(title: str, x: str, y: str) -> go.Figure:
 
 
 def _grid(seen: Insight, name: str) -> list[Any]:
-    """Values of a parameter, all of them where they are few."""
+    """Values of a parameter; all of them if they are few."""
     p, axis = seen.snapshot.axes.space.parameters[name], seen.snapshot.axes.axis(name)
     if isinstance(p, Choice):
         inward: Sequence[Any] = p.options
@@ -267,12 +266,8 @@ def _grid(seen: Insight, name: str) -> list[Any]:
 
 
 def _shown(value: Any) -> Any:
-    """A value as plotly takes it: numbers as they are, choices as text."""
+    """A value for plotly: numbers as they are, choices as text."""
     return value if isinstance(value, int | float) and not isinstance(value, bool) else str(value)
-
-
-def _all_shown(values: Sequence[Any]) -> list[Any]:
-    return [_shown(value) for value in values]
 
 
 def _said(params: dict[str, Any]) -> str:

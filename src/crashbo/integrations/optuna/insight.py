@@ -1,4 +1,4 @@
-"""What the models know of a study: thresholds, P(safe), blame, and what they recommend.
+"""What the models say about a study: thresholds, P(safe), blame and recommendation.
 
 May import optimizer and below, and Optuna.
 """
@@ -15,7 +15,7 @@ from optuna import Study
 from crashbo.integrations.optuna.sampler import CrashSampler
 from crashbo.integrations.optuna.settings import OnFail, Settings
 from crashbo.integrations.optuna.snapshot import Snapshot
-from crashbo.integrations.optuna.spaces import Axes, common, company
+from crashbo.integrations.optuna.spaces import Axes, common, company, singles
 from crashbo.integrations.optuna.stored import Reading
 from crashbo.optimizer.optimizer import Optimizer
 from crashbo.optimizer.records import AnyConstraint, Trial
@@ -27,14 +27,14 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Insight:
-    """A study as crashbo's models see it, at one moment. Params are those of Optuna."""
+    """What crashbo's models say about a study at one moment. Params are those of Optuna."""
 
     snapshot: Snapshot
     fixed: Mapping[str, Any]  # parameters that have a single value
 
     @cached_property
     def view(self) -> View:
-        """The models' view, in the params of `snapshot.axes`; they are fitted when it is first looked at."""
+        """The models' view, in the params of `snapshot.axes`; fitted on first access."""
         return self.snapshot.view()
 
     @cached_property
@@ -44,17 +44,17 @@ class Insight:
 
     @property
     def constraints(self) -> tuple[AnyConstraint, ...]:
-        """The reasons for a crash, given or found."""
+        """The constraints, given or inferred from the trials."""
         return self.snapshot.study.constraints
 
     @property
     def params(self) -> list[str]:
-        """The parameters that the models see."""
+        """The parameters of the models."""
         return self.snapshot.axes.names
 
     @cached_property
     def trials(self) -> list[Trial]:
-        """The trials that the models see, in order."""
+        """The trials of the models, in order."""
         return [replace(t, params=self.outward(t.params)) for t in self.snapshot.trials]
 
     @property
@@ -68,7 +68,7 @@ class Insight:
         return self.view.thresholds
 
     def recommend(self, delta: float = 0.1) -> Recommendation | None:
-        """The point of least expected cost with P(safe) >= 1 - delta; None before a success."""
+        """The point of minimum expected cost with P(safe) >= 1 - delta; None before a success."""
         found = self.view.recommend(delta)
         return None if found is None else replace(found, params=self.outward(found.params))
 
@@ -87,7 +87,7 @@ class Insight:
         return self.view.blame(number)
 
     def outward(self, params: Mapping[str, Any]) -> dict[str, Any]:
-        """Optuna's params for those of the models."""
+        """From the models' params to Optuna's."""
         return {**self.fixed, **self.snapshot.axes.outward(params)}
 
 
@@ -99,10 +99,10 @@ def insight(
     on_fail: OnFail | None = None,
     lease: float | None = None,
 ) -> Insight:
-    """What crashbo makes of a study, whichever sampler filled it.
+    """What crashbo's models say about a study, whichever sampler was used.
 
-    What is not given is taken from the study's sampler if that is a CrashSampler, then from what was declared. Where
-    not all trials have the same parameters, it covers those that they share, or else those of the latest trial.
+    What is not given is taken from the study's sampler if that is a CrashSampler, then from what was declared. If not
+    all trials have the same parameters, it covers those that they share, or else those of the latest trial.
     """
     reading = Reading.of(study)
     settings = Settings.of(constraints=constraints, noise=noise, on_fail=on_fail, lease=lease)
@@ -113,10 +113,4 @@ def insight(
     axes = Axes(space)
     if not len(axes):
         raise ValueError("study must have a trial with a parameter to look at; it has none. Run one first.")
-    single = {name: _only(d) for name, d in space.items() if d.single()}
-    return Insight(Snapshot.of(reading, axes, settings, study.direction), single)
-
-
-def _only(distribution: Any) -> Any:
-    choices = getattr(distribution, "choices", None)
-    return distribution.low if choices is None else choices[0]
+    return Insight(Snapshot.of(reading, axes, settings, study.direction), singles(space))

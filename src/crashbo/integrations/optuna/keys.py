@@ -1,4 +1,4 @@
-"""Where a storage keeps what Optuna has no room for; the package's docstring says what each holds.
+"""Keys of the attributes in Optuna's storage; the package's docstring says what each holds.
 
 Imports nothing.
 """
@@ -7,5 +7,5 @@ MEASURED = "measured:"
 STATE, REASON, BLAME = "crashbo:state", "crashbo:reason", "crashbo:blame"
 CENSORED, P_SAFE = "crashbo:censored", "crashbo:p_safe"
 PROPOSAL, LEASE = "crashbo:proposal", "crashbo:lease"
-REQUEST, TOLD = "crashbo:request", "crashbo:told"  # ids of the requests that asked for a trial and that told it
+REQUEST, TOLD = "crashbo:request", "crashbo:told"  # ids of the requests that asked for a trial, and that told it
 SETTINGS, CORRECTED = "crashbo:settings", "crashbo:corrected:"

@@ -1,6 +1,6 @@
-"""A study as a ledger: its trials with all that the storage knows of them, and every way to write to it.
+"""A study as a ledger: its trials with everything that the storage knows about them, and all ways to write to it.
 
-May import optimizer and below, and Optuna. Says nothing of what may be written when: that is up to those who write.
+May import optimizer and below, and Optuna. It does not check what may be written when: that is up to the caller.
 """
 
 import time
@@ -12,13 +12,12 @@ import optuna
 from optuna import Study
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
 from optuna.storages import BaseStorage
-from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
 from crashbo.integrations.optuna import keys, stored, writing
 from crashbo.integrations.optuna.atomic import atomic
 from crashbo.integrations.optuna.proposer import Batch, Planned
-from crashbo.integrations.optuna.settings import Settings, declared_in
+from crashbo.integrations.optuna.settings import Settings, declared_in, direction_of
 from crashbo.integrations.optuna.snapshot import Suggestion
 from crashbo.integrations.optuna.spaces import Axes, common
 from crashbo.integrations.optuna.stored import Reading
@@ -29,12 +28,8 @@ from crashbo.optimizer.told import Told
 from crashbo.search.space import Choice, Float, Int, Parameter, Space
 
 
-class Closed(Exception):
-    """Somebody else ended the trial first."""
-
-
 class _Taken(Exception):
-    """Others have taken the place; here is the trial to make void, if its writing could not be taken back."""
+    """Others have taken the point; the id of the trial to make void, if it could not be rolled back."""
 
     def __init__(self, trial_id: int | None) -> None:
         self.trial_id = trial_id
@@ -42,23 +37,23 @@ class _Taken(Exception):
 
 @dataclass(frozen=True)
 class Entry:
-    """A trial, and what the storage knows of it beside its record."""
+    """A trial, and what else the storage knows about it."""
 
     trial: Trial
     id: int  # in the storage
-    queued: bool  # waits to be handed out
+    queued: bool  # not handed out yet
     choosing: bool  # handed out, but its parameters are still being chosen
-    lease: float | None  # seconds since 1970 until which it is waited for
+    lease: float | None  # end of its lease, in seconds since 1970
     late: bool  # its lease ran out before it was told
-    request: str | None  # that asked for it
-    told: str | None  # request that told it
+    request: str | None  # id of the request that asked for it
+    told: str | None  # id of the request that told it
     finished: bool  # Optuna's own record is closed
-    at: float  # when it last changed, seconds since 1970
+    at: float  # time of the last change, in seconds since 1970
     corrections: int
 
     @property
     def open(self) -> bool:
-        """Whether somebody is running it."""
+        """Whether it is running."""
         return self.trial.state == "pending" and not self.queued and not self.choosing
 
 
@@ -75,18 +70,18 @@ class Ledger:
 
     @property
     def direction(self) -> Direction:
-        """Whether the cost is to be low or high."""
-        return "maximize" if self.study.direction == StudyDirection.MAXIMIZE else "minimize"
+        """Whether the cost is minimized or maximized."""
+        return direction_of(self.study.direction)
 
     def read(self) -> "Page":
-        """What the storage holds now."""
+        """The current content of the storage."""
         return Page(Reading.of(self.study))
 
     def entry(self, number: int) -> tuple[Entry, Settings, Mapping[str, Any]] | None:
-        """One trial, read without the others, with the study's settings and attributes; None if there is none."""
+        """One trial, read without the others, with the study's settings and attributes; None if it does not exist."""
         storage, attrs = self.study._storage, self.study.user_attrs
         settings = declared_in(attrs)
-        if settings.space is None:  # then all trials together say which parameters there are
+        if settings.space is None:  # then the parameters follow from all trials together
             page = self.read()
             entries = page.entries()
             return (entries[number], page.settings, page.attrs) if 0 <= number < len(entries) else None
@@ -98,20 +93,20 @@ class Ledger:
         return _entry(found, trial, attrs, settings, list(settings.space)), settings, attrs
 
     def set_attr(self, key: str, value: Any) -> None:
-        """Write an attribute of the study, whole or not at all."""
+        """Write an attribute of the study, completely or not at all."""
         self.study.set_user_attr(key, value)
 
     def queue(self, params: Mapping[str, Any]) -> None:
-        """Let a setting be handed out before the search is asked."""
+        """Queue a setting, to be handed out before any proposal."""
         self.study.enqueue_trial(dict(params))
 
     def hand_out(
         self, batch: Batch, planned: Planned, request: str | None, lease: float | None, ours: Iterable[int] = ()
     ) -> int | None:
-        """Write a trial as it was planned; gives its number. A lease of None is the study's own.
+        """Write a planned trial; returns its number. A lease of None is the study's own.
 
-        None where others have taken the place, or the queued trial, since the batch was planned; `ours` are
-        trials of this very batch. Databases let one create a trial at a time: whoever comes second sees the first.
+        Returns None if others have taken the point, or the queued trial, since the batch was planned; `ours` are trials
+        of this batch. Databases create one trial at a time, so the second of two workers sees the first one's.
         """
         suggestion = asdict(planned.suggestion)
         notes = {keys.LEASE: self._until(lease, batch), keys.REQUEST: request, keys.PROPOSAL: suggestion}
@@ -131,11 +126,19 @@ class Ledger:
             return None
 
     def close_all(self, words: Sequence[tuple[Entry, Told, str | None]]) -> list[bool]:
-        """Write what came of several trials in one commit; gives which of them were still open."""
+        """Write the outcomes of several trials in one commit; returns which of them were still open."""
         return writing.write(self.study, [End(e.id, told, _told_by(request)) for e, told, request in words])
 
+    def renew(self, trial_id: int, until: float) -> bool:
+        """Set the end of a trial's lease, in seconds since 1970; False if the trial has already ended."""
+        try:
+            self.study._storage.set_trial_system_attr(trial_id, keys.LEASE, until)
+        except optuna.exceptions.UpdateFinishedTrialError:
+            return False
+        return True
+
     def add_all(self, words: Sequence[tuple[Mapping[str, Any], Told, str | None]]) -> None:
-        """Write trials that were not asked for, each as a whole, in one commit."""
+        """Write trials that were not asked for, in one commit."""
         distributions = self.read().distributions
         with atomic(self.study) as (storage, _):
             for params, told, request in words:
@@ -154,7 +157,7 @@ class Ledger:
         return None if seconds is None else time.time() + seconds
 
     def _pop(self, storage: BaseStorage, planned: Planned, batch: Batch, notes: Mapping[str, Any]) -> int | None:
-        """Hand out a queued trial, unless somebody else did."""
+        """Hand out a queued trial; None if somebody else did."""
         trial_id = planned.queued
         assert trial_id is not None
         try:
@@ -173,32 +176,24 @@ class Ledger:
         return int(storage.get_trial(trial_id).number)
 
     def _rivals(self, storage: BaseStorage, planned: Planned, batch: Batch, ours: Collection[int]) -> list[int]:
-        """Trials that others placed near this one since it was planned."""
+        """Trials of others near this one that were written since it was planned."""
         if not batch.unplaced and max(ours) - batch.count < len(ours):
-            return []  # no others came since
+            return []  # there are no new trials of others
         states = (TrialState.RUNNING, TrialState.WAITING)
         found = storage.get_all_trials(self.study._study_id, deepcopy=False, states=states)
         others = [t for t in found if t.number not in ours]
         return batch.snapshot.rivals(planned.suggestion, stored.under_way(others, batch.snapshot.settings))
 
-    def note(self, trial_id: int, notes: Mapping[str, Any]) -> None:
-        """Write notes on a trial that is still open."""
-        try:
-            for key, value in notes.items():
-                self.study._storage.set_trial_system_attr(trial_id, key, value)
-        except optuna.exceptions.UpdateFinishedTrialError:
-            raise Closed from None
-
 
 @dataclass(frozen=True)
 class Page:
-    """What a storage holds of a study at one moment."""
+    """The content of a study's storage at one moment."""
 
     reading: Reading
 
     @property
     def settings(self) -> Settings:
-        """What was declared."""
+        """The declared settings."""
         return self.reading.declared
 
     @property
@@ -208,7 +203,7 @@ class Page:
 
     @property
     def distributions(self) -> dict[str, BaseDistribution]:
-        """The parameters: declared, or those that the trials share."""
+        """The parameters: declared, or shared by all trials."""
         return dict(self.settings.space or common(self.reading.trials))
 
     @property
@@ -217,7 +212,7 @@ class Page:
         return Space({name: _parameter(d) for name, d in self.distributions.items()})
 
     def places(self, params: Mapping[str, Any]) -> bool:
-        """Whether params give every parameter, and nothing else, a value that it can have, be it out of bounds."""
+        """Whether params give every parameter, and nothing else, a readable value, in or out of bounds."""
         return set(params) == set(self.distributions) and Axes(self.distributions).place(params)
 
     def entries(self) -> list[Entry]:
@@ -258,7 +253,7 @@ def _told_by(request: str | None) -> dict[str, Any]:
 
 
 def _running(suggestion: Suggestion, batch: Batch, notes: Mapping[str, Any]) -> FrozenTrial:
-    """A trial under way, as a whole."""
+    """A running trial, with all its attributes."""
     return optuna.trial.create_trial(
         state=TrialState.RUNNING,
         params=dict(suggestion.params),
@@ -269,7 +264,7 @@ def _running(suggestion: Suggestion, batch: Batch, notes: Mapping[str, Any]) -> 
 
 
 def _parameter(d: BaseDistribution) -> Parameter:
-    """What a person is shown of a distribution."""
+    """A distribution as a parameter, for users."""
     if isinstance(d, CategoricalDistribution):
         return Choice(d.choices if len(d.choices) > 1 else (*d.choices, "—"))
     assert isinstance(d, FloatDistribution | IntDistribution)
@@ -278,7 +273,7 @@ def _parameter(d: BaseDistribution) -> Parameter:
 
 
 def _widened(d: BaseDistribution, value: Any) -> BaseDistribution:
-    """The distribution, stretched to hold a value from outside: old data may lie beyond the bounds of now."""
+    """The distribution, extended to contain a value: old data may lie outside the present bounds."""
     if isinstance(d, FloatDistribution) and not d.low <= value <= d.high:
         return FloatDistribution(min(d.low, value), max(d.high, value), log=d.log)
     if isinstance(d, IntDistribution) and not d.low <= value <= d.high:

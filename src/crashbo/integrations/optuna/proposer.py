@@ -1,8 +1,8 @@
-"""What to try next in a study, proposed from what its storage holds. Writes nothing.
+"""Proposes the next trials of a study, from the content of its storage. Writes nothing.
 
 May import optimizer and below, and Optuna.
 
-Proposing takes time and is done where nobody waits for it; handing out what was proposed (`Ledger.hand_out`) is quick.
+Proposing takes time and can be done in the background; handing out a proposal (`Ledger.hand_out`) is fast.
 """
 
 import logging
@@ -15,7 +15,7 @@ from optuna.distributions import BaseDistribution
 from optuna.trial import FrozenTrial, TrialState
 
 from crashbo.integrations.optuna.snapshot import Snapshot, Suggestion, TrialSeed, seed_of
-from crashbo.integrations.optuna.spaces import Axes, common, enqueued
+from crashbo.integrations.optuna.spaces import Axes, common, enqueued, singles
 from crashbo.integrations.optuna.stored import Reading
 
 _log = logging.getLogger("crashbo")
@@ -26,34 +26,34 @@ class Planned:
     """A setting to hand out."""
 
     suggestion: Suggestion
-    queued: int | None = None  # id of the queued trial that it is meant for
+    queued: int | None = None  # id of the queued trial with this setting
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Settings to hand out, and the snapshot that they were proposed for."""
+    """Settings to hand out, and the snapshot that they were proposed from."""
 
     snapshot: Snapshot
     distributions: Mapping[str, BaseDistribution]
     planned: tuple[Planned, ...]
-    count: int  # trials that were there
+    count: int  # trials at that time
     unplaced: bool  # whether other workers were still choosing the settings of theirs
 
 
 class Proposer:
-    """Proposes for one study. What it remembers only makes the next proposal faster."""
+    """Proposes trials for one study. Its memory only makes the next proposal faster."""
 
     def __init__(self, study: Study) -> None:
         self._study = study
-        self._memories: dict[Any, Any] = {}  # by what the models are of
+        self._memories: dict[Any, Any] = {}  # by parameters and constraints of the models
         self._ahead: tuple[Any, tuple[Suggestion, ...]] | None = None
 
     def propose(self, count: int, turn: int = 0) -> Batch:
-        """The next trials, all from one fit: first what is queued, then what the models propose.
+        """The next trials, all from one fit: first queued ones, then proposals of the models.
 
         Args:
-            count: how many.
-            turn: how often it was done in vain, because others took these places meanwhile.
+            count: number of trials.
+            turn: number of earlier attempts that failed because others took the same points.
         """
         reading = Reading.of(self._study)
         distributions = dict(reading.declared.space or common(reading.trials))
@@ -64,19 +64,19 @@ class Proposer:
         planned = [Planned(self._wished(reading, axes, t, seed), t._trial_id) for t in queue]
         if len(queue) < count:
             planned += map(Planned, self._suggestions(count - len(queue), snapshot, seed))
-        single = {name: d.to_external_repr(_only(d)) for name, d in distributions.items() if d.single()}
+        single = singles(distributions)
         unplaced = any(t.state == TrialState.RUNNING and not t.params for t in reading.trials)
         return Batch(snapshot, distributions, tuple(_with(p, single) for p in planned), len(reading.trials), unplaced)
 
-    def propose_ahead(self, count: int = 1) -> None:
-        """Choose the next trials as things stand now, so that whoever asks next need not wait."""
+    def propose_ahead(self) -> None:
+        """Choose the next trial in advance, so that the next request does not have to wait."""
         reading = Reading.of(self._study)
         if reading.declared.space is None or any(t.state == TrialState.WAITING for t in reading.trials):
-            return  # what is queued needs no proposal
+            return  # a queued trial needs no proposal
         snapshot = Snapshot.of(reading, Axes(reading.declared.space), reading.declared, self._study.direction)
         seed = TrialSeed(seed_of(self._study, reading.trials), len(reading.trials))
         if self._ahead is None or self._ahead[0] != _question(snapshot, seed):
-            self._ahead = _question(snapshot, seed), self._chosen(count, snapshot, {}, seed)
+            self._ahead = _question(snapshot, seed), self._chosen(1, snapshot, {}, seed)
 
     def _suggestions(self, count: int, snapshot: Snapshot, seed: TrialSeed) -> tuple[Suggestion, ...]:
         if not len(snapshot.axes):  # every parameter has a single value
@@ -87,7 +87,7 @@ class Proposer:
         return self._chosen(count, snapshot, {}, seed)
 
     def _wished(self, reading: Reading, axes: Axes, trial: FrozenTrial, seed: TrialSeed) -> Suggestion:
-        """What is queued; where that leaves parameters open, they are chosen."""
+        """A queued setting; parameters that it leaves open are chosen by the models."""
         others = Snapshot.of(reading, axes, reading.declared, self._study.direction, without=trial.number)
         wishes = {name: v for name, v in trial.system_attrs.get("fixed_params", {}).items() if name in axes.names}
         if axes.place(wishes):
@@ -115,13 +115,8 @@ def _models_of(snapshot: Snapshot) -> tuple[Any, ...]:
 
 
 def _question(snapshot: Snapshot, seed: TrialSeed) -> tuple[Any, ...]:
-    """All that a suggestion depends on, but for the models' memory."""
+    """Everything that a suggestion depends on, except the models' memory."""
     return snapshot.trials, snapshot.voids, snapshot.study, seed
-
-
-def _only(distribution: BaseDistribution) -> float:
-    """The internal value of a distribution that has but one."""
-    return float(getattr(distribution, "low", 0.0))
 
 
 def _with(planned: Planned, single: Mapping[str, Any]) -> Planned:

@@ -1,4 +1,4 @@
-"""CrashSampler: what Optuna asks of a sampler, answered by crashbo's Optimizer from what the storage holds.
+"""CrashSampler: Optuna's sampler interface, implemented by crashbo's Optimizer on the content of the storage.
 
 May import optimizer and below, and Optuna.
 """
@@ -24,16 +24,16 @@ from crashbo.optimizer.records import Crash, Void
 from crashbo.optimizer.study import Constraints, Options, takes_options
 from crashbo.optimizer.told import Told, salvaged
 
-_ROUNDS = 5  # of proposing again, when another worker has just proposed the same
-_PATIENCE = 1.0  # seconds that the elder of two such trials waits for the younger to give way
+_ROUNDS = 5  # proposals in a row, if another worker has just proposed the same point
+_PATIENCE = 1.0  # seconds that the earlier of two such trials waits for the later one to give way
 _LOOK_AGAIN = 0.05
 
 
 class CrashSampler(BaseSampler):
     """An Optuna sampler that learns from crashes.
 
-    It keeps nothing that matters: every proposal is made from the storage alone. What it remembers (the last fit of
-    the models) only makes the next one faster. What is not given here is looked up in what `declare` stored.
+    It has no state: every proposal is computed from the storage alone. Its cache (the last fit of the models) only
+    makes the next proposal faster. Settings that are not given here are those that `declare` stored.
     """
 
     @takes_options
@@ -47,29 +47,29 @@ class CrashSampler(BaseSampler):
         space: Any = None,
         **options: Unpack[Options],
     ) -> None:
-        """A sampler of any number of studies.
+        """A sampler for any number of studies.
 
         Args:
-            constraints: the measured reasons for a crash: names, Constraint or Unmeasured. None takes what was
-                measured.
-            seed: of the proposals; None takes one from the study, the same for all its workers.
-            on_fail: what a FAIL counts as that is not known to be a crash: "void" (the default) or "crash".
-            lease: seconds after which a running trial is taken for dead and becomes void; None waits for ever.
-            space: a crashbo space or Optuna distributions, where they are known beforehand: the first trial is then
-                proposed as a whole.
+            constraints: the possible reasons for a crash: names, Constraint or Unmeasured. None takes everything that
+                was measured.
+            seed: of the proposals; None derives one from the study, the same for all its workers.
+            on_fail: how a FAIL counts that is not known to be a crash: "void" (the default) or "crash".
+            lease: seconds after which a running trial is considered dead and becomes void; None waits for ever.
+            space: a crashbo space or Optuna distributions, if known in advance: then the first trial, too, is proposed
+                with all its parameters.
         """
         self.given = Settings.of(space=space, constraints=constraints, on_fail=on_fail, lease=lease, **options)
         self._seed = seed
-        # Two caches, which may be lost: the models' last fit, by study and space, and what was just read for a trial.
+        # Two caches, which may be lost: the models' last fit, by study and space, and the last reading, by trial.
         self._memories: dict[Any, Any] = {}
         self._latest: tuple[tuple[int, int], Reading] | None = None
 
     def settings(self, study: Study) -> Settings:
-        """What holds for a study: what was given here, then what was declared there."""
+        """The settings for a study: those given here, then those declared there."""
         return self.given.over(declared(study))
 
     def infer_relative_search_space(self, study: Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
-        """The space as given or declared, or the parameters that the study's trials share, failed ones included."""
+        """The space, given or declared; else the parameters that all trials share, including failed ones."""
         self._raise_error_if_multi_objective(study)
         reading = Reading.of(study)
         self._latest = _key(study, trial), reading
@@ -93,9 +93,9 @@ class CrashSampler(BaseSampler):
     def sample_independent(
         self, study: Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
     ) -> Any:
-        """A parameter that not all trials have: chosen by the trials that have it, given the parameters so far.
+        """A parameter that not all trials have, from those that have it, conditional on the parameters so far.
 
-        With it, its usual companions are chosen, and kept for the moment when they are asked for.
+        The parameters that usually come with it are chosen at the same time and kept until they are asked for.
         """
         self._raise_error_if_multi_objective(study)
         kept = (trial.system_attrs.get(keys.PROPOSAL) or {}).get("params", {})
@@ -104,7 +104,7 @@ class CrashSampler(BaseSampler):
         known = {name: d for name, d in trial.distributions.items() if not d.single()}
         reading = Reading.of(study)
         usual = company((t for t in reading.trials if t.number != trial.number), [*known, param_name])
-        if not usual:  # no trial was ever like this one: the parameter stands alone
+        if not usual:  # no earlier trial has this combination: choose the parameter alone
             known = {}
         distributions = {**usual, **known, param_name: param_distribution}
         fixed = enqueued(trial, usual) | {name: trial.params[name] for name in known}
@@ -112,13 +112,13 @@ class CrashSampler(BaseSampler):
         return self._propose(study, trial, Axes(distributions), fixed, reading)[param_name]
 
     def before_trial(self, study: Study, trial: FrozenTrial) -> None:
-        """Begin the trial's lease."""
+        """Start the trial's lease."""
         lease = self.settings(study).lease
         if lease is not None:
             study._storage.set_trial_system_attr(trial._trial_id, keys.LEASE, time.time() + lease)
 
     def after_trial(self, study: Study, trial: FrozenTrial, state: TrialState, values: Sequence[float] | None) -> None:
-        """Keep why a trial failed, just before Optuna stores that it did."""
+        """Store why a trial failed, just before Optuna stores that it did."""
         if state != TrialState.FAIL or trial.user_attrs.get(keys.STATE) in ("crash", "void"):
             return
         why = _exception_of_the_trial()
@@ -137,10 +137,11 @@ class CrashSampler(BaseSampler):
     def _propose(
         self, study: Study, trial: FrozenTrial, axes: Axes, fixed: Mapping[str, Any], reading: Reading
     ) -> dict[str, Any]:
-        """A point that no other worker is trying, written where the others see it.
+        """A point that no other worker is trying, stored where the others see it.
 
-        Two workers that ask at once do not see each other's proposal. So each writes its own first and looks again
-        afterwards: of two that have chosen nearly the same, at least the later writer sees both, and chooses anew.
+        Two workers that ask at the same time do not see each other's proposal. So each stores its own first and reads
+        the storage again: of two that chose nearly the same point, at least the later writer sees both, and chooses
+        again.
         """
         settings = self.given.over(reading.declared)
         seed = seed_of(study, reading.trials) if self._seed is None else self._seed
@@ -153,12 +154,12 @@ class CrashSampler(BaseSampler):
             if not self._contested(study, trial, snapshot, chosen):
                 break
             reading = Reading.of(study)
-        else:  # whatever it is, the others shall see it
+        else:  # let the others see it in any case
             self._publish(study, trial, chosen)
         return chosen.params
 
     def _contested(self, study: Study, trial: FrozenTrial, snapshot: Snapshot, chosen: Suggestion) -> bool:
-        """Whether to choose anew because of another trial that was placed here meanwhile. The younger gives way."""
+        """Whether to choose again because another trial was placed here at the same time. The later one gives way."""
         waited = 0.0
         while rivals := self._rivals(study, trial, snapshot, chosen):
             if trial.number > min(rivals) or waited >= _PATIENCE:
@@ -187,10 +188,10 @@ _TOLD = object()
 
 
 def _exception_of_the_trial() -> Any:
-    """What the objective raised: an exception, None if it only gave no number, _TOLD if `Study.tell` was called.
+    """What the objective raised: an exception, None if it returned no number, _TOLD if `Study.tell` was called.
 
     Optuna tells a sampler that a trial failed, but not why: the exception is a local variable of the function that
-    ran the objective and now, two calls further, tells the result. Hence this look at the callers.
+    ran the objective and now, two calls up the stack, tells the result. Hence this inspection of the callers.
     """
     frame = sys._getframe(1)
     while frame is not None and frame.f_code.co_name != "_tell_with_warning":

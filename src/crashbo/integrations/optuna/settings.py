@@ -1,4 +1,4 @@
-"""What defines a crash study beside its trials: given to a sampler, or declared in the storage for all workers.
+"""The settings of a study: given to a sampler, or declared in the storage for all workers.
 
 May import optimizer and below, and Optuna.
 """
@@ -16,7 +16,7 @@ from crashbo.integrations.optuna.keys import SETTINGS
 from crashbo.integrations.optuna.spaces import distributions_of
 from crashbo.optimizer import saving
 from crashbo.optimizer.records import AnyConstraint, Constraint, Trial, Unmeasured, constraints_of
-from crashbo.optimizer.study import OPTIONS, Constraints, Options, Study, checked, takes_options
+from crashbo.optimizer.study import OPTIONS, Constraints, Direction, Options, Study, checked, takes_options
 from crashbo.search import own
 from crashbo.search.space import Space, is_number
 
@@ -25,10 +25,10 @@ OnFail = Literal["void", "crash"]
 
 @dataclass(frozen=True)
 class Settings:
-    """Everything may be left out: then what was declared holds, then the default."""
+    """Everything is optional: what is left out is as declared, then the default."""
 
     space: Mapping[str, BaseDistribution] | None = None
-    options: Mapping[str, Any] = field(default_factory=dict)  # of the study, constraints too: only what was said
+    options: Mapping[str, Any] = field(default_factory=dict)  # of the study, including constraints: only those given
     on_fail: OnFail | None = None
     lease: float | None = None
 
@@ -41,7 +41,7 @@ class Settings:
         lease: float | None = None,
         **options: Unpack[Options],
     ) -> "Settings":
-        """Settings from what a user writes."""
+        """Settings from user input, checked."""
         if on_fail not in (None, "void", "crash"):
             raise ValueError(f"on_fail must be 'void' or 'crash'; got {on_fail!r}. 'void' ignores what is no crash.")
         if lease is not None and not (is_number(lease) and lease > 0):
@@ -54,7 +54,7 @@ class Settings:
         return Settings(_distributions(space), checked(said), on_fail, lease)
 
     def over(self, others: "Settings") -> "Settings":
-        """These settings, and the others' where these say nothing."""
+        """These settings, completed by others."""
         return Settings(
             others.space if self.space is None else self.space,
             {**others.options, **self.options},
@@ -63,13 +63,13 @@ class Settings:
         )
 
     def __getattr__(self, name: str) -> Any:
-        """An option of the study, such as `settings.risk`; None if nothing was said of it."""
+        """An option of the study, such as `settings.risk`; None if it was not given."""
         if name in OPTIONS:
             return self.options.get(name)
         raise AttributeError(f"settings have no {name!r}")
 
     def constraints_for(self, told: Sequence[Trial]) -> tuple[AnyConstraint, ...]:
-        """The constraints, as given; without any, what the trials measured, and what else they blame."""
+        """The constraints, if given; else everything that the trials measured or blame."""
         if self.constraints is not None:
             return constraints_of(self.constraints)
         named = [name for name in self.noise or () if name != "cost"]
@@ -78,13 +78,12 @@ class Settings:
         return constraints_of([*map(Constraint, measured), *map(Unmeasured, blamed)])
 
     def study(self, space: Space, direction: StudyDirection, told: Sequence[Trial]) -> Study:
-        """The study with these settings in a space, after these trials."""
-        towards: Literal["minimize", "maximize"] = "maximize" if direction == StudyDirection.MAXIMIZE else "minimize"
-        said = {**self.options, "constraints": self.constraints_for(told), "direction": towards}
+        """The study with these settings, in a space, given its trials."""
+        said = {**self.options, "constraints": self.constraints_for(told), "direction": direction_of(direction)}
         return Study.of(space, **said)
 
     def to_json(self) -> str:
-        """As text for the storage."""
+        """As JSON for the storage."""
         out: dict[str, Any] = {
             "space": self.space and {name: distribution_to_json(d) for name, d in self.space.items()},
             **{name: OPTIONS[name].out(value) for name, value in self.options.items()},
@@ -95,7 +94,7 @@ class Settings:
 
     @staticmethod
     def from_json(text: str) -> "Settings":
-        """The settings of a text."""
+        """Settings from JSON."""
         saved = json.loads(text)
         space = {name: json_to_distribution(d) for name, d in saved["space"].items()} if "space" in saved else None
         options = checked({name: OPTIONS[name].back(saved[name]) for name in OPTIONS if name in saved})
@@ -112,13 +111,13 @@ def declare(
     lease: float | None = None,
     **options: Unpack[Options],
 ) -> Settings:
-    """Keep settings in the study's storage, where every `CrashSampler()` finds them. What is left out stays.
+    """Store settings in the study's storage, where every `CrashSampler()` finds them. What is left out is unchanged.
 
     Args:
         study: any study, new or old.
-        space: a crashbo space, or names to Optuna distributions; the first trial is then proposed as a whole.
-        constraints: the measured reasons for a crash.
-        on_fail: what a FAIL counts as that is not known to be a crash.
+        space: a crashbo space, or a dict of Optuna distributions; then the first trial, too, has all parameters.
+        constraints: the possible reasons for a crash.
+        on_fail: how a FAIL counts that is not known to be a crash.
         lease: seconds after which a running trial is given up.
     """
     said = Settings.of(space=space, constraints=constraints, on_fail=on_fail, lease=lease, **options)
@@ -134,18 +133,23 @@ def declare(
 
 
 def declared(study: OptunaStudy) -> Settings:
-    """What was declared in a study's storage."""
+    """The settings declared in a study's storage."""
     return declared_in(user_attrs(study))
 
 
 def user_attrs(study: OptunaStudy) -> dict[str, Any]:
-    """A study's own attributes; from the storage, since a study that a pruner has filtered shows none."""
+    """A study's user attributes, read from the storage, since a study that a pruner has filtered shows none."""
     return dict(study._storage.get_study_user_attrs(study._study_id))
 
 
 def declared_in(attrs: Mapping[str, Any]) -> Settings:
-    """What was declared, in a study's user attributes."""
+    """The settings declared in a study's user attributes."""
     return Settings() if SETTINGS not in attrs else Settings.from_json(attrs[SETTINGS])
+
+
+def direction_of(direction: StudyDirection) -> Direction:
+    """Optuna's direction as a word."""
+    return "maximize" if direction == StudyDirection.MAXIMIZE else "minimize"
 
 
 def _distributions(space: Any) -> dict[str, BaseDistribution] | None:

@@ -1,4 +1,4 @@
-"""A snapshot of a study's storage: everything that decides the next suggestion, read anew at every ask.
+"""A snapshot of a study's storage: everything that determines the next suggestion, read again for every ask.
 
 May import optimizer and below, and Optuna.
 """
@@ -22,13 +22,13 @@ from crashbo.optimizer.study import Study
 from crashbo.optimizer.view import View
 from crashbo.search.design import Design
 
-_NEAR = 0.01  # of the unit cube: two suggestions made at the same time lie at least so far apart in some coordinate
+_NEAR = 0.01  # of the unit cube: least distance, in some coordinate, of two suggestions made at the same time
 _SAME = 1e-6
 
 
 @dataclass(frozen=True)
 class Suggestion:
-    """The next point, in Optuna's params."""
+    """A proposed point, in Optuna's params."""
 
     params: dict[str, Any]
     origin: str
@@ -39,9 +39,9 @@ class Suggestion:
 
 @dataclass(frozen=True)
 class TrialSeed:
-    """Where a suggestion's randomness comes from: the seed, the trial, and how often it had to choose anew.
+    """The source of a suggestion's random numbers: seed, trial, and how often it had to choose again.
 
-    Nothing of it is state: whichever process asks, the same trial draws the same numbers.
+    It is stateless: the same trial draws the same numbers in every process.
     """
 
     seed: int
@@ -49,23 +49,23 @@ class TrialSeed:
     turn: int = 0
 
     def rng(self, *more: int) -> np.random.Generator:
-        """The numbers of this trial."""
+        """A generator for this trial."""
         return np.random.default_rng([self.seed, self.number, self.turn, *more])
 
     def shared_rng(self, *more: int) -> np.random.Generator:
-        """Numbers that are the same for all trials of the study."""
+        """A generator that is the same for all trials of the study."""
         return np.random.default_rng([self.seed, *more])
 
 
 def seed_of(study: OptunaStudy, trials: Sequence[FrozenTrial]) -> int:
-    """A seed that all workers of a study agree upon, and that differs from study to study."""
+    """A seed that is the same for all workers of a study, and differs between studies."""
     born = trials[0].datetime_start if trials else None
     return zlib.crc32(f"{study.study_name} {born}".encode())
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """The trials that have a place in a space, and how they are to be read."""
+    """The trials that fit into a space, with the study and its settings."""
 
     axes: Axes
     settings: Settings
@@ -77,7 +77,7 @@ class Snapshot:
     def of(
         reading: Reading, axes: Axes, settings: Settings, direction: StudyDirection, *, without: int | None = None
     ) -> "Snapshot":
-        """What was read from a storage, as far as it has a place among the axes."""
+        """From a reading of the storage, with the trials that fit the axes."""
         read = [t for t in reading.records(settings) if t.number != without]
         placed = [t for t in read if t.state != "void" and axes.place(t.params)]
         return Snapshot(
@@ -89,22 +89,22 @@ class Snapshot:
         )
 
     def view(self) -> View:
-        """What the models make of these trials."""
+        """What the models say about these trials."""
         return View.of(self.study, self.trials)
 
     def told(self, count: int | None = None) -> "Snapshot":
-        """With what is under way left aside; the first so many of the others."""
+        """Only the told trials; with `count`, the first so many of them."""
         return replace(self, trials=tuple(t for t in self.trials if t.counts)[:count])
 
     def ask(self, fixed: Mapping[str, Any], seed: TrialSeed, memory: Any) -> tuple[Suggestion, Any]:
-        """The next point with some parameters fixed, and the models' memory after it."""
+        """The next point with some parameters fixed, and the models' memory for the next call."""
         (suggestion,), memory = self.ask_batch(1, fixed, seed, memory)
         return suggestion, memory
 
     def ask_batch(
         self, count: int, fixed: Mapping[str, Any], seed: TrialSeed, memory: Any
     ) -> tuple[tuple[Suggestion, ...], Any]:
-        """The next points from one fit, and the models' memory after it; the seed is that of the first."""
+        """The next points from one fit, and the models' memory for the next call; the seed is that of the first."""
         label = zlib.crc32(" ".join(self.axes.names).encode())
         state = {
             "design": asdict(self._design(seed, label)),
@@ -117,7 +117,7 @@ class Snapshot:
         return suggestions, optimizer.state()["memory"]
 
     def wished(self, params: Mapping[str, Any], memory: Any) -> Suggestion:
-        """A point that somebody wants, with its P(safe) where that is known."""
+        """A point chosen by the user, with its P(safe) if that is known."""
         inward = self.axes.inward(params)
         known = any(t.counts for t in self.trials) and self.axes.space.accepts(inward)
         optimizer = Optimizer.restored(self.study, self.trials, {"memory": memory})
@@ -129,9 +129,9 @@ class Snapshot:
         return Suggestion(params, trial.origin, p_safe, p_model, bool(trial.admissible))
 
     def rivals(self, suggestion: Suggestion, under_way: Sequence[Trial]) -> list[int]:
-        """Numbers of those trials under way that others placed near the suggestion after this snapshot was taken.
+        """Numbers of pending trials that others placed near the suggestion after this snapshot was taken.
 
-        A point that repeats a told trial is meant to: a spent budget repeats what is proven.
+        A point that repeats a told trial does so on purpose: with its budget spent, a study repeats what is proven.
         """
         x = self._at(self.axes.inward(suggestion.params))
         if any(t.state != "pending" and np.abs(self._at(t.params) - x).max() < _SAME for t in self.trials):
@@ -145,10 +145,10 @@ class Snapshot:
         return self.axes.space.encode(params)
 
     def _design(self, seed: TrialSeed, label: int) -> Design:
-        """The study's design, at the place of this trial among those that are not void.
+        """The study's initial design, at the position of this trial among those that are not void.
 
-        A parameter that stands alone, before anything is known of its companions, has a sequence of its own for
-        each trial: sequences of the same step in several parameters would lie on a line.
+        A parameter that is chosen alone, before the others are known, has its own sequence for each trial: the same
+        sequence in several parameters would put all points on a line.
         """
         rng = seed.rng(label) if len(self.axes) == 1 else seed.shared_rng(label)
         design = Design.for_study(self.axes.space, self.study.risk, None, rng)

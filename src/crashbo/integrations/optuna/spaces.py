@@ -1,4 +1,4 @@
-"""Optuna's distributions as a crashbo space, and which of them a study's trials share.
+"""Optuna's distributions as a crashbo space, and the distributions that a study's trials share.
 
 May import optimizer and below, and Optuna.
 """
@@ -20,16 +20,16 @@ _WHOLE = (TrialState.COMPLETE, TrialState.PRUNED)
 
 @dataclass(frozen=True)
 class Axis:
-    """One distribution and the parameter that stands for it.
+    """One distribution and its parameter in the models' space.
 
-    A stepped range is the count of its steps, a categorical the index of its choice.
+    A stepped range becomes the number of steps, a categorical the index of the choice.
     """
 
     distribution: BaseDistribution
 
     @cached_property
     def parameter(self) -> Parameter:
-        """What the models see."""
+        """The parameter in the models' space."""
         d = self.distribution
         if isinstance(d, CategoricalDistribution):
             return Choice(range(len(d.choices)))
@@ -47,14 +47,14 @@ class Axis:
         return getattr(d, "step", None)
 
     def reads(self, value: Any) -> bool:
-        """Whether a stored value can be placed, be it outside the range of now."""
+        """Whether a stored value can be read, even if it lies outside the present range."""
         d = self.distribution
         if isinstance(d, CategoricalDistribution):
             return any(value is choice or value == choice for choice in d.choices)
         return is_number(value) and (value > 0 or not getattr(d, "log", False))
 
     def inward(self, value: Any) -> Any:
-        """The parameter's value for a value of the distribution."""
+        """From a value of the distribution to one of the parameter."""
         d = self.distribution
         if isinstance(d, CategoricalDistribution):
             return int(d.to_internal_repr(value))
@@ -64,7 +64,7 @@ class Axis:
         return round(steps) if abs(steps - round(steps)) < 1e-6 else steps
 
     def outward(self, value: Any) -> Any:
-        """The distribution's value for a value of the parameter."""
+        """From a value of the parameter to one of the distribution."""
         d = self.distribution
         if isinstance(d, CategoricalDistribution):
             return d.choices[int(value)]
@@ -90,27 +90,27 @@ class Axes:
         return list(self._axes)
 
     def axis(self, name: str) -> Axis:
-        """One of them."""
+        """The axis of a parameter."""
         return self._axes[name]
 
     def place(self, params: Mapping[str, Any]) -> bool:
-        """Whether params have a place in the space: a readable value for every parameter."""
+        """Whether params fit into the space: a readable value for every parameter."""
         return all(name in params and axis.reads(params[name]) for name, axis in self._axes.items())
 
     def inward(self, params: Mapping[str, Any]) -> dict[str, Any]:
-        """The space's params for those of a trial, of which there may be more."""
+        """From a trial's params, which may have more names, to those of the space."""
         return {name: axis.inward(params[name]) for name, axis in self._axes.items() if name in params}
 
     def outward(self, params: Mapping[str, Any]) -> dict[str, Any]:
-        """A trial's params for those of the space."""
+        """From the space's params to those of a trial."""
         return {name: axis.outward(params[name]) for name, axis in self._axes.items()}
 
 
 def common(trials: Sequence[FrozenTrial]) -> dict[str, BaseDistribution]:
     """The parameters that all trials share.
 
-    Those that ran to their end decide. Without any, the failed ones do that got to know the most parameters (one
-    may have crashed before it asked for all), then those still under way.
+    Finished trials decide. If there are none, the failed ones with the most parameters do (a trial may have crashed
+    before it asked for all), then the running ones.
     """
     for states in (_WHOLE, (TrialState.FAIL,), (TrialState.RUNNING,)):
         found = [t.distributions for t in trials if t.state in states and t.distributions]
@@ -121,7 +121,7 @@ def common(trials: Sequence[FrozenTrial]) -> dict[str, BaseDistribution]:
 
 
 def company(trials: Iterable[FrozenTrial], known: Iterable[str]) -> dict[str, BaseDistribution]:
-    """All parameters of the latest finished trial that has the known ones."""
+    """All parameters of the latest finished trial that has the known parameters."""
     wanted = set(known)
     fitting = (t.distributions for t in trials if t.state.is_finished() and wanted <= t.distributions.keys())
     latest: dict[str, BaseDistribution] = {}
@@ -130,8 +130,14 @@ def company(trials: Iterable[FrozenTrial], known: Iterable[str]) -> dict[str, Ba
     return dict(latest)
 
 
+def singles(distributions: Distributions) -> dict[str, Any]:
+    """The parameters that have a single value, with that value."""
+    # Optuna's internal value is the lower end of a range, and the index of a choice.
+    return {name: d.to_external_repr(getattr(d, "low", 0)) for name, d in distributions.items() if d.single()}
+
+
 def enqueued(trial: FrozenTrial, distributions: Mapping[str, BaseDistribution]) -> dict[str, Any]:
-    """The parameters that `enqueue_trial` fixed for this trial, as far as they lie within the distributions."""
+    """The parameters that `enqueue_trial` fixed for this trial, if they lie within the distributions."""
     fixed = trial.system_attrs.get("fixed_params", {})
     return {
         name: fixed[name]

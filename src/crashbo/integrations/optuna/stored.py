@@ -1,4 +1,4 @@
-"""Trials as they stand in Optuna's storage, read as crashbo's records.
+"""Reads the trials in Optuna's storage as crashbo's records.
 
 May import optimizer and below, and Optuna. The package's docstring says what is stored where.
 """
@@ -30,13 +30,13 @@ def records(
     lease: float | None = None,
     names: Sequence[str] | None = None,
 ) -> list[Trial]:
-    """Every trial of a study, in order, as crashbo sees it. Params are those of Optuna.
+    """Every trial of a study as a crashbo record, in order. Params are those of Optuna.
 
     Args:
         study: any study.
-        on_fail: what a FAIL counts as that is not known to be a crash; by default as declared, then "void".
-        lease: seconds after which a running trial is void, unless it holds a lease of its own.
-        names: of constraints; a user attribute of such a name is taken for its measurement, too.
+        on_fail: how a FAIL counts that is not known to be a crash; by default as declared, then "void".
+        lease: seconds after which a running trial is void, unless it has its own lease.
+        names: of constraints; a user attribute of this name counts as its measurement, too.
     """
     reading = Reading.of(study)
     said = Settings.of(on_fail=on_fail, lease=lease, constraints=names)
@@ -45,49 +45,48 @@ def records(
 
 @dataclass(frozen=True)
 class Reading:
-    """What a study's storage holds at one moment."""
+    """The content of a study's storage at one moment."""
 
     trials: Sequence[FrozenTrial]
     attrs: Mapping[str, Any]
 
     @staticmethod
     def of(study: Study) -> "Reading":
-        """What it holds now."""
+        """The current content."""
         return Reading(study.get_trials(deepcopy=False), user_attrs(study))
 
     @cached_property
     def declared(self) -> Settings:
-        """What was declared for all workers."""
+        """The settings declared for all workers."""
         return declared_in(self.attrs)
 
     def records(self, settings: Settings) -> list[Trial]:
-        """Every trial, as these settings have it."""
-        found = {t.number: t for t in map(_reader(settings), self.trials)}
-        for key, said in self.attrs.items():
-            if key.startswith(CORRECTED) and (number := int(key.removeprefix(CORRECTED))) in found:
-                found[number] = Told.back(said).on(found[number])
-        return list(found.values())
+        """Every trial as a record, according to these settings."""
+        return [_corrected(t, self.attrs) for t in map(_reader(settings), self.trials)]
 
 
 def single(trial: FrozenTrial, attrs: Mapping[str, Any], settings: Settings) -> Trial:
     """One trial's record, from itself and its study's attributes."""
-    said = attrs.get(f"{CORRECTED}{trial.number}")
-    found = _reader(settings)(trial)
-    return found if said is None else Told.back(said).on(found)
+    return _corrected(_reader(settings)(trial), attrs)
 
 
 def pending(study: Study, settings: Settings) -> list[Trial]:
-    """The trials under way, read without the others."""
+    """The pending trials, read without the others."""
     return under_way(study.get_trials(deepcopy=False, states=(TrialState.RUNNING, TrialState.WAITING)), settings)
 
 
 def under_way(trials: Sequence[FrozenTrial], settings: Settings) -> list[Trial]:
-    """Those of some trials that are pending."""
+    """The pending ones of some trials."""
     return [t for t in map(_reader(settings), trials) if t.state == "pending"]
 
 
+def _corrected(trial: Trial, attrs: Mapping[str, Any]) -> Trial:
+    said = attrs.get(f"{CORRECTED}{trial.number}")
+    return trial if said is None else Told.back(said).on(trial)
+
+
 class _Reader:
-    """From Optuna's trials to records."""
+    """Converts Optuna's trials to records."""
 
     def __init__(self, fail_is_crash: bool, lease: float | None, now: float, names: tuple[str, ...]) -> None:
         self.fail_is_crash, self.lease, self.now, self.names = fail_is_crash, lease, now, names
@@ -124,7 +123,7 @@ class _Reader:
                 return "success", ""
             return other, f"its cost is {trial.values[0]}"
         said, reason = attrs.get(STATE), str(attrs.get(REASON, ""))
-        if said in ("crash", "void"):  # written before the end is stored: it holds even if the worker died between
+        if said in ("crash", "void"):  # written before Optuna stores the end: valid even if the worker died in between
             return said, reason
         if trial.state == TrialState.FAIL:
             return other, reason
@@ -134,7 +133,7 @@ class _Reader:
 
 
 def measured_in(attrs: Mapping[str, Any]) -> dict[str, float]:
-    """What `measure` and outcomes wrote into a trial's attributes."""
+    """The measurements in a trial's attributes."""
     return {key[len(MEASURED) :]: v for key, v in attrs.items() if key.startswith(MEASURED) and is_number(v)}
 
 
@@ -144,14 +143,14 @@ def _reader(settings: Settings) -> _Reader:
 
 
 def _params(trial: FrozenTrial, proposal: Mapping[str, Any]) -> dict[str, Any]:
-    """What the trial runs with, and, until it ran to its end, what it was going to ask for."""
+    """The trial's params; until it is complete, also those that were proposed but not yet asked for."""
     if trial.state in (TrialState.COMPLETE, TrialState.PRUNED):
         return trial.params
     return {**proposal.get("params", {}), **trial.system_attrs.get("fixed_params", {}), **trial.params}
 
 
 def expired(trial: FrozenTrial, lease: float | None, now: float) -> bool:
-    """Whether a running trial is no longer waited for."""
+    """Whether the lease of a running trial has run out."""
     until = trial.system_attrs.get(LEASE)
     if until is not None:
         return bool(now > until)

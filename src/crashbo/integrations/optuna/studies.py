@@ -1,4 +1,4 @@
-"""Where studies live: a SQLite file, or any other of Optuna's storages.
+"""Opens Optuna's storages: a SQLite file, or any other by its URL.
 
 May import optimizer and below, and Optuna.
 """
@@ -11,12 +11,12 @@ from optuna.storages import BaseStorage, RDBStorage
 
 from crashbo.optimizer.study import Direction
 
-_PATIENCE = 60.0  # seconds that one process waits for another to finish writing to the same SQLite file
+_PATIENCE = 60.0  # seconds that a process waits for others to finish writing to the same SQLite file
 
 
 def open_storage(store: str, *, create: bool = False) -> BaseStorage:
     """The storage of a file name or of one of Optuna's URLs."""
-    optuna.logging.set_verbosity(optuna.logging.ERROR)  # it reports every failed trial; here they are expected
+    optuna.logging.set_verbosity(optuna.logging.ERROR)  # it would report every failed trial, which is expected here
     if "://" not in store:
         if not create and not Path(store).is_file():
             raise ValueError(f"store must be an existing file or a URL; got {store!r}. Begin with: crashbo new")
@@ -24,11 +24,11 @@ def open_storage(store: str, *, create: bool = False) -> BaseStorage:
     try:
         if store.startswith("sqlite:"):
             storage = RDBStorage(store, engine_kwargs={"connect_args": {"timeout": _PATIENCE}})
-            with storage.engine.connect() as connection:  # so that those who read do not hold up those who write
+            with storage.engine.connect() as connection:  # so that readers do not block writers
                 connection.exec_driver_sql("PRAGMA journal_mode=WAL")
             return optuna.storages.get_storage(storage)
         return optuna.storages.get_storage(store)
-    except Exception as error:  # whatever the database's driver raises
+    except Exception as error:  # anything that the database driver raises
         words = str(error).strip() or type(error).__name__
         raise ValueError(
             f"store must be a database that can be opened; got {store!r} ({words.splitlines()[0][:200]}). Check it."
@@ -36,7 +36,7 @@ def open_storage(store: str, *, create: bool = False) -> BaseStorage:
 
 
 def create_study(store: str, name: str, direction: Direction) -> Study:
-    """A new study in a store."""
+    """Create a study in a store."""
     storage = open_storage(store, create=True)
     if name in names(storage):
         raise ValueError(f"name must be new in its store; {name!r} is there. Choose another.")
@@ -44,7 +44,7 @@ def create_study(store: str, name: str, direction: Direction) -> Study:
 
 
 def load_study(store: str, name: str | None = None) -> Study:
-    """A study of a store; without a name the only one there is."""
+    """Load a study of a store; without a name, the only one."""
     storage = open_storage(store)
     found = names(storage)
     if name is None and len(found) != 1:

@@ -1,4 +1,4 @@
-"""Asking for a trial of an Optuna study, and telling what came of it, from any worker.
+"""Ask for a trial of an Optuna study and tell its outcome, from any worker.
 
 May import optimizer and below, and Optuna.
 """
@@ -22,9 +22,9 @@ from crashbo.search.space import is_number
 
 
 def measure(trial: optuna.Trial, /, **values: float) -> None:
-    """Report measurements of a running trial: `measure(trial, current=104.2)`. The last word counts.
+    """Report measurements of a running trial: `measure(trial, current=104.2)`. The last value counts.
 
-    They are kept whether the trial then succeeds or crashes.
+    They are stored whether the trial succeeds or crashes.
     """
     for name, value in values.items():
         if not is_number(value):
@@ -34,7 +34,7 @@ def measure(trial: optuna.Trial, /, **values: float) -> None:
 
 
 def ask(study: Study) -> optuna.Trial:
-    """The next trial of a study whose space was declared, with all its parameters."""
+    """The next trial, with all its parameters, of a study whose space was declared."""
     space = declared(study).space
     if space is None:
         raise ValueError(
@@ -45,10 +45,10 @@ def ask(study: Study) -> optuna.Trial:
 
 @takes_said
 def tell(study: Study, trial: optuna.Trial | int, *, replace: bool = False, **said: Unpack[Said]) -> Trial:
-    """Say what came of a trial, as `Optimizer.tell` does; `replace=True` corrects one that was told.
+    """Tell the outcome of a trial, as `Optimizer.tell` does; `replace=True` corrects one that was told.
 
-    Optuna's own record of a finished trial cannot be changed: a correction stands beside it, with all that was said
-    before, and crashbo reads both.
+    Optuna's own record of a finished trial cannot be changed: a correction is stored next to it, with the full history,
+    and crashbo reads both.
 
     Args:
         study: any study.
@@ -73,15 +73,15 @@ def tell(study: Study, trial: optuna.Trial | int, *, replace: bool = False, **sa
 
 
 def renew(trial: optuna.Trial, seconds: float) -> None:
-    """Let a running trial's lease end so many seconds from now."""
+    """Extend a running trial's lease to this many seconds from now."""
     trial.storage.set_trial_system_attr(trial._trial_id, LEASE, time.time() + seconds)
 
 
 def void_expired(study: Study, *, lease: float | None = None) -> list[int]:
-    """Store trials whose lease has run out as failed, so that dashboards no longer show them running; their numbers.
+    """Mark trials whose lease has run out as failed, so that dashboards no longer show them as running.
 
-    The models leave them out in any case. A worker that turns out to live cannot `study.tell` such a trial any more,
-    but `tell(study, number, ..., replace=True)` still can.
+    Returns their numbers. The models ignore them in any case. A worker that turns out to be alive cannot `study.tell`
+    such a trial any more, but `tell(study, number, ..., replace=True)` still works.
     """
     lease, now = lease or declared(study).lease, time.time()
     running = study.get_trials(deepcopy=False, states=(TrialState.RUNNING,))

@@ -1,9 +1,9 @@
-"""The one writer of outcomes: what came of trials, as a storage keeps it, many at a time.
+"""Writes the outcomes of trials to a storage, many at a time. Nothing else writes outcomes.
 
-May import optimizer and below, and Optuna with the SQLAlchemy that it brings along.
+May import optimizer and below, and Optuna with its dependency SQLAlchemy.
 
-Optuna's own functions look a trial up anew for every attribute of it. Where many results come in at once that is most
-of the work, so that databases are written to by a few statements here, into the tables of Optuna's models.
+Optuna's own functions look up a trial again for each of its attributes. When many results arrive at once, that is most
+of the work; so databases are written with a few statements here, into the tables of Optuna's models.
 """
 
 import json
@@ -28,7 +28,7 @@ _LONGEST = 2000  # characters of a reason
 
 
 def attrs_of(told: Told) -> dict[str, Any]:
-    """What Optuna has no other room for, as attributes of the trial."""
+    """What Optuna has no field for, as attributes of the trial."""
     attrs: dict[str, Any] = {keys.MEASURED + name: value for name, value in told.measured.items()}
     if told.state != "success":
         attrs |= {keys.STATE: told.state, keys.REASON: told.reason[:_LONGEST]}
@@ -39,12 +39,12 @@ def attrs_of(told: Told) -> dict[str, Any]:
 
 
 def note(study: Study, trial_id: int, told: Told) -> None:
-    """Write what came of a trial whose end Optuna itself is about to store."""
+    """Write the outcome of a trial whose end Optuna itself is about to store."""
     _note(study, trial_id, attrs_of(told))
 
 
 def note_error(study: Study, trial_id: int, reason: str) -> None:
-    """Say why a trial is about to fail that neither crashed nor was void."""
+    """Write why a trial is about to fail that is neither a crash nor void."""
     _note(study, trial_id, {keys.STATE: "error", keys.REASON: reason[:_LONGEST]})
 
 
@@ -55,7 +55,7 @@ def _note(study: Study, trial_id: int, attrs: Mapping[str, Any]) -> None:
 
 @dataclass(frozen=True)
 class End:
-    """What came of a trial, to be written."""
+    """The outcome of a trial, to be written."""
 
     trial_id: int
     told: Told
@@ -63,12 +63,12 @@ class End:
 
     @property
     def state(self) -> TrialState:
-        """How Optuna calls it."""
+        """Optuna's state for it."""
         return TrialState.COMPLETE if self.told.state == "success" else TrialState.FAIL
 
 
 def write(study: Study, ends: Sequence[End]) -> list[bool]:
-    """Write ends of different trials in one commit; gives which of them were still open. Others are left alone."""
+    """Write the ends of several trials in one commit; returns which of them were still open. Others are unchanged."""
     with atomic(study) as (storage, _):
         if not isinstance(storage, RDBStorage):
             return [_write_one(storage, end) for end in ends]
@@ -84,14 +84,14 @@ def write(study: Study, ends: Sequence[End]) -> list[bool]:
 
 
 def _close(connection: sqlalchemy.Connection, end: End) -> bool:
-    """Set a trial's state; first, since that locks it."""
+    """Set a trial's state; done first, since it locks the trial."""
     table = models.TrialModel.__table__
     running = sqlalchemy.update(table).where(table.c.trial_id == end.trial_id, table.c.state == TrialState.RUNNING)
     return connection.execute(running.values(state=end.state, datetime_complete=datetime.now())).rowcount == 1
 
 
 def _set(connection: sqlalchemy.Connection, model: Any, rows: Rows) -> None:
-    """Set attributes, in place of what they were."""
+    """Set attributes, replacing old values."""
     if not rows:
         return
     table = model.__table__
@@ -114,7 +114,7 @@ def _value(trial_id: int, value: float) -> dict[str, Any]:
 
 
 def _write_one(storage: BaseStorage, end: End) -> bool:
-    """The same by Optuna's functions; the state comes last, so that a trial that has ended is complete."""
+    """The same with Optuna's functions; the state comes last, so that a finished trial is complete."""
     try:
         for key, value in end.system.items():
             storage.set_trial_system_attr(end.trial_id, key, value)

@@ -1,21 +1,9 @@
 """The quadruped Solo8 that learns to jump, in a physics simulation.
 
-May import the public API, from the rooms that define it.
+May import the public API, from the modules that define it.
 
 robot    the model: bodies, joints, contact    motors   currents, torques, voltages
 plan     where the joints should be            jump     one jump, step by step
 problem  the jump as a problem to be tuned     camera   pictures of a jump
-engine   the one door to MuJoCo, which is imported when a jump is first asked for
+engine   the only import of MuJoCo, loaded when the first jump is simulated
 """
-
-from crashbo.problems.problem import Problem
-
-
-def solo8_jump() -> Problem:
-    """Solo8 jumps as high as it can while its boards trip above a total current that nobody told."""
-    from crashbo.problems.solo8 import problem  # only here: MuJoCo is an extra, and slow to import
-
-    return problem.make()
-
-
-FACTORIES = {"solo8-jump": solo8_jump}

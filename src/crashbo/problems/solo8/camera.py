@@ -1,11 +1,11 @@
-"""Pictures of poses, rendered off screen. May import the public API, from the rooms that define it.
+"""Pictures of poses, rendered off screen. May import the public API, from the modules that define it.
 
-Graphics libraries may be missing, and one that is broken can take the process with it; MuJoCo also binds to one for
-good when it is imported. So the rendering is done by a process of its own: this module, run as a program.
+A graphics library may be missing, or broken so that it kills the process; and once MuJoCo is imported it cannot switch
+to another one. So rendering is done by a separate process: this module, run as a program.
 
     CRASHBO_CAMERA_GL=egl python -m crashbo.problems.solo8.camera POSES.npy FRAMES.npy WIDTH HEIGHT
 
-A library that `MUJOCO_GL` names is tried first; where it says `disable`, none is.
+A library named in `MUJOCO_GL` is tried first; `disable` tries none.
 """
 
 import os
@@ -23,14 +23,14 @@ from crashbo.problems.solo8.engine import LIBRARY, mujoco
 Array = NDArray[np.float64]
 Frames = NDArray[np.uint8]  # (n, height, width, 3)
 
-LIBRARIES = ("egl", "osmesa") if sys.platform.startswith("linux") else ("",)  # elsewhere the system's own
+LIBRARIES = ("egl", "osmesa") if sys.platform.startswith("linux") else ("",)  # elsewhere the system default
 _NAMED = ("egl", "osmesa", "glfw", "glx", "cgl", "wgl")  # as MuJoCo knows them
 _OFF = ("disable", "disabled", "off", "false", "0")
 _PATIENCE = 120.0  # s
 
 
 def libraries() -> tuple[str, ...]:
-    """Graphics libraries to be tried, in this order: the user's choice, then the others."""
+    """Graphics libraries to try, in this order: the user's choice, then the others."""
     said = os.environ.get("MUJOCO_GL", "").strip().lower()
     if said in _OFF:
         return ()
@@ -39,7 +39,7 @@ def libraries() -> tuple[str, ...]:
 
 
 def film(poses: Array, width: int = 360, height: int = 300) -> Frames | None:
-    """Frames of poses (n, 15), or None where no graphics library works."""
+    """Frames of poses (n, 15), or None if no graphics library works."""
     with tempfile.TemporaryDirectory() as folder:
         source, target = Path(folder, "poses.npy"), Path(folder, "frames.npy")
         np.save(source, poses)
@@ -57,7 +57,7 @@ def film(poses: Array, width: int = 360, height: int = 300) -> Frames | None:
 
 
 def render(poses: Array, width: int, height: int) -> Frames:
-    """Frames of poses, rendered by this very process."""
+    """Frames of poses, rendered in this process."""
     model = robot.build()
     data = mujoco.MjData(model)
     camera = mujoco.MjvCamera()

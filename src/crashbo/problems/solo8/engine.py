@@ -1,19 +1,19 @@
-"""The one door to MuJoCo, which the extra `robot` brings. May import the public API, from the rooms that define it.
+"""The only import of MuJoCo (extra `robot`). May import the public API, from the modules that define it.
 
-MuJoCo binds to a graphics library when it is imported, and the import fails where that library does. A simulation
-needs none, so there is none here, whatever `MUJOCO_GL` says; only the camera's own process names one.
+MuJoCo loads a graphics library when it is imported, and the import fails if that library does. A simulation needs
+none, so none is loaded here, whatever `MUJOCO_GL` says; only the camera's own process chooses one.
 """
 
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-LIBRARY = "CRASHBO_CAMERA_GL"  # environment variable in which the camera names it
+LIBRARY = "CRASHBO_CAMERA_GL"  # environment variable by which the camera chooses it
 
 
 @contextmanager
 def _graphics(library: str) -> Iterator[None]:
-    """MuJoCo's choice of a graphics library, for a moment; then the user's again."""
+    """Set MuJoCo's graphics library for a moment, then restore the user's choice."""
     said = os.environ.get("MUJOCO_GL")
     os.environ["MUJOCO_GL"] = library
     try:

@@ -1,17 +1,17 @@
 """One jump of Solo8: controller, motors, boards that trip, and the flight, step by step.
 
-May import the public API, from the rooms that define it.
+May import the public API, from the modules that define it.
 
-Control runs at 1 kHz on what the sensors said some milliseconds ago:
+Control runs at 1 kHz on sensor readings that are some milliseconds old:
 
     tau = tau_ff + P (q* - q) - D dq,
 
-the velocity low-passed, the gains going smoothly from their initial to their final values. Damping acts on the
-measured velocity alone, as a drive's own damping does: it costs height in the push, and calms the legs, whose ringing
-under delay would draw current of its own.
+with low-pass filtered velocity, and gains that change smoothly from their initial to their final values. Damping acts
+only on the measured velocity, as in the motor drives: it costs height during the push-off, and damps the ringing of the
+legs caused by the delay, which would draw extra current.
 
-The boards trip when the sum of the motors' peak currents so far passes a level; all motors are then dead. A robot that
-comes down tilted too far has fallen. A jump is over when a foot touches the ground again.
+The boards trip when the sum of the motors' peak currents so far exceeds a level; all motors are then off. A robot that
+lands tilted too far has fallen. A jump is over when a foot touches the ground again.
 """
 
 import math
@@ -29,18 +29,18 @@ from crashbo.problems.solo8.plan import TICK, Plan, Reference, reference, smooth
 
 Array = NDArray[np.float64]
 
-LONGEST = 1.6  # s: no jump lasts longer
+LONGEST = 1.6  # s, maximum duration of a jump
 PATIENCE = 0.25  # s after the planned take-off in which the robot must leave the ground
-AIRBORNE = 0.03  # s without contact that make a flight: feet may skip while they push
+AIRBORNE = 0.03  # s without contact that count as flight: feet may skip while they push
 CAMERA = 5  # ticks between two readings of the motion capture: 200 Hz
-AFTERMATH = 0.8  # s that a recorded jump goes on after it is over
+AFTERMATH = 0.8  # s that are still recorded after a jump is over
 _STEPS = round(TICK / robot.TIMESTEP)
 _DEAD = np.zeros(8)
 
 
 @dataclass(frozen=True)
 class Gains:
-    """P (Nm/rad) and D (Nms/rad) of knees and hips."""
+    """P gains (Nm/rad) and D gains (Nms/rad) of knees and hips."""
 
     p_knee: float
     p_hip: float
@@ -49,20 +49,20 @@ class Gains:
 
     @property
     def p(self) -> Array:
-        """P of the eight joints."""
+        """P gains of the eight joints."""
         return np.array([self.p_hip, self.p_knee] * 4)
 
     @property
     def d(self) -> Array:
-        """D of the eight joints."""
+        """D gains of the eight joints."""
         return np.array([self.d_hip, self.d_knee] * 4)
 
 
 @dataclass(frozen=True)
-class Noise:
-    """Standard deviations of what differs from jump to jump."""
+class JumpNoise:
+    """Standard deviations of everything that varies from jump to jump."""
 
-    zero: float = 0.004  # rad, of each joint's zero
+    zero: float = 0.004  # rad, of each joint's zero position
     strength: float = 0.01  # of each motor's torque, relative
     speed: float = 0.15  # rad/s, of each reading of a joint's speed
     height: float = 0.001  # m, of the motion capture
@@ -71,48 +71,48 @@ class Noise:
 
 @dataclass(frozen=True)
 class Setup:
-    """Everything about a jump but the gains to be tuned."""
+    """Everything about a jump except the gains to be tuned."""
 
     plan: Plan = field(default_factory=Plan)
     final: Gains = Gains(2.0, 2.0, 0.05, 0.05)
-    schedule: tuple[float, float] = (0.55, 1.0)  # s, from when to when the gains change
+    schedule: tuple[float, float] = (0.55, 1.0)  # s, start and end of the change of gains
     delay: int = 4  # ticks
     filter: float = 0.005  # s, time constant of the velocity's low-pass
-    com_x: float = 0.025  # m, of the base's centre of mass in front of its middle
-    trip: float | None = 112.34  # A, None: boards that never trip
-    tilt: float = 45.0  # deg, beyond which it falls when it comes down
-    noise: Noise = field(default_factory=Noise)
+    com_x: float = 0.025  # m, offset of the base's centre of mass to the front
+    trip: float | None = 112.34  # A; None: the boards never trip
+    tilt: float = 45.0  # deg, tilt at landing beyond which it has fallen
+    noise: JumpNoise = field(default_factory=JumpNoise)
 
     @property
     def untrippable(self) -> "Setup":
-        """The same with boards that never trip."""
+        """The same setup with boards that never trip."""
         return replace(self, trip=None)
 
 
 @dataclass(frozen=True)
 class Tape:
-    """A jump as recorded, one row a tick."""
+    """The recording of a jump, one row per tick."""
 
-    pose: Array  # (n, 15), of the model
+    pose: Array  # (n, 15), qpos of the model
     centre: Array  # (n,), height of the centre of mass
     current: Array  # (n, 8)
     speed: Array  # (n, 8), of the joints
-    contacts: NDArray[np.int64]  # (n,), parts that touch the ground
-    depth: Array  # (n,), how far the deepest of them has sunk in
+    contacts: NDArray[np.int64]  # (n,), contacts with the ground
+    depth: Array  # (n,), penetration of the deepest contact
     end: int  # the tick at which the jump was over
 
 
 class Flight(NamedTuple):
-    """What came of a jump."""
+    """The outcome of a jump."""
 
     height: float  # m, highest reading of the base before landing
     current: float  # A, sum of the motors' peaks
     crash: str  # why it failed; empty if it did not
-    tape: Tape | None  # where asked for
+    tape: Tape | None  # if it was recorded
 
 
 def jump(gains: Gains, setup: Setup, *, rng: np.random.Generator | None = None, record: bool = False) -> Flight:
-    """Run one jump; without an rng the robot and its sensors are perfect."""
+    """Simulate one jump; without an rng the robot and its sensors are perfect."""
     model = _model(setup.com_x)
     data = mujoco.MjData(model)
     orders = _Orders.of(gains, setup, rng)
@@ -145,7 +145,7 @@ def jump(gains: Gains, setup: Setup, *, rng: np.random.Generator | None = None, 
             continue
         if tick % CAMERA == 0:
             highest = max(highest, float(data.qpos[2]))
-        pushing = tick * TICK > setup.plan.wait + setup.plan.crouch  # feet may also lift while it drops to crouch
+        pushing = tick * TICK > setup.plan.wait + setup.plan.crouch  # feet may also lift off while it crouches
         airborne = airborne + 1 if pushing and data.ncon == 0 else 0
         if not left and airborne * TICK >= AIRBORNE:
             left = True
@@ -160,7 +160,7 @@ def jump(gains: Gains, setup: Setup, *, rng: np.random.Generator | None = None, 
 
 @dataclass(frozen=True)
 class _Orders:
-    """The controller's tables, one row a tick; a joint is asked for bias - p q - d dq."""
+    """The controller's tables, one row per tick; the torque asked of a joint is bias - p q - d dq."""
 
     bias: Array
     p: Array
@@ -172,7 +172,7 @@ class _Orders:
 
     @staticmethod
     def of(gains: Gains, setup: Setup, rng: np.random.Generator | None) -> "_Orders":
-        """The tables for these gains; what differs from jump to jump is drawn here."""
+        """The tables for these gains; what varies from jump to jump is drawn here."""
         planned = _reference(setup.plan)
         shape = planned.angles.shape
         zero, strength, speed_noise = np.zeros(8), np.ones(8), np.zeros(shape)
@@ -190,7 +190,7 @@ class _Orders:
 
 
 class _Senses:
-    """What the controller knows of the joints: late, and their speed low-passed."""
+    """The joint state as the controller sees it: delayed, with filtered speeds."""
 
     def __init__(self, setup: Setup, orders: _Orders) -> None:
         self._noise, self._keep = orders.speed_noise, TICK / (setup.filter + TICK)
@@ -205,7 +205,7 @@ class _Senses:
 
 
 def _fall(data: Any, most: float) -> str:
-    """Why a robot that comes down like this has fallen; empty if it lands."""
+    """Why a robot that touches down in this pose has fallen; empty if it lands."""
     w, x, y, z = data.qpos[3:7]
     upright = 1.0 - 2.0 * (x * x + y * y)  # cosine of the tilt
     if math.degrees(math.acos(max(-1.0, min(1.0, upright)))) <= most:

@@ -1,10 +1,10 @@
-"""The plan of a jump: where every joint should be, and the torque fed forward, once a millisecond.
+"""The plan of a jump: reference joint angles and feedforward torques for every millisecond.
 
-May import the public API, from the rooms that define it.
+May import the public API, from the modules that define it.
 
-The robot waits, crouches, pushes off, and draws its legs in to land. A point mass stands for the robot, as in a
-planner that works offline with a rough model: the feedforward is a share of what that mass would need, at the knees
-alone, and the rest is left to the gains. All four legs do the same, the hind ones mirrored.
+The robot waits, crouches, pushes off, and retracts its legs to land. It is modelled as a point mass, as in an offline
+planner with a simple model: the feedforward is a fraction of the torque that this mass would need, at the knees only,
+and the rest is left to the feedback gains. All four legs do the same, the hind legs mirrored.
 
 Notation: z height of the base, r from hip to foot, q half the knee's angle, psi the leg's lean.
 """
@@ -18,9 +18,9 @@ Array = NDArray[np.float64]
 
 LINK, FOOT_RADIUS = 0.16, 0.016
 MASS, GRAVITY = 2.17785, 9.81
-TICK = 0.001  # of the control
-MIRROR = np.repeat([1.0, -1.0], 4)  # joints of the hind legs turn the other way
-_STRAIGHT = 0.9999  # of the leg's length: at 1 its joints would have to turn endlessly fast
+TICK = 0.001  # s, period of the controller
+MIRROR = np.repeat([1.0, -1.0], 4)  # the joints of the hind legs turn the other way
+_STRAIGHT = 0.9999  # of the leg's length: at 1 (singular) joint speeds would be infinite
 
 
 @dataclass(frozen=True)
@@ -34,11 +34,11 @@ class Plan:
     take_off: float = 0.29
     speed: float = 3.7  # at take-off
     push: float = 0.08
-    extended: float = 0.316  # where the legs have stopped stretching
+    extended: float = 0.316  # where the legs stop extending
     retract: float = 0.28
     landing: float = 0.23
     foot_x: float = -0.04  # of the feet, outward from the hips
-    feedforward: float = 0.45  # share of the point mass's torque
+    feedforward: float = 0.45  # fraction of the point mass's torque
 
 
 @dataclass(frozen=True)
@@ -51,14 +51,14 @@ class Reference:
 
 
 def reference(plan: Plan, duration: float) -> Reference:
-    """The plan, tick by tick."""
+    """The reference trajectory of a plan."""
     t = np.asarray(np.arange(round(duration / TICK)) * TICK, dtype=float)
     z, acceleration, leaves = _heights(plan, t)
     r = np.hypot(z - FOOT_RADIUS, plan.foot_x)
     q = np.arccos(np.minimum(r / (2.0 * LINK), _STRAIGHT))
     hip, knee = q - np.arcsin(plan.foot_x / r), -2.0 * q
     load = MASS * (GRAVITY + acceleration) / 4.0
-    torque = -plan.feedforward * load * LINK * np.sin(hip + knee)  # the load's lever about the knee
+    torque = -plan.feedforward * load * LINK * np.sin(hip + knee)  # lever arm of the load about the knee
     torque[t >= leaves] = 0.0
     pair = np.stack([hip, knee], axis=1)
     fed = np.stack([np.zeros_like(torque), torque], axis=1)
@@ -66,7 +66,7 @@ def reference(plan: Plan, duration: float) -> Reference:
 
 
 def smooth_step(u: Array) -> Array:
-    """From 0 to 1 as u does, with no jerk at either end."""
+    """A smooth step from 0 to 1, with zero velocity and acceleration at both ends."""
     u = np.clip(u, 0.0, 1.0)
     return np.asarray(u**3 * (10.0 - 15.0 * u + 6.0 * u**2))
 
@@ -74,7 +74,7 @@ def smooth_step(u: Array) -> Array:
 def _heights(plan: Plan, t: Array) -> tuple[Array, Array, float]:
     """Height of the base, its acceleration, and when it leaves the ground."""
     z, acceleration = np.full_like(t, plan.rest), np.zeros_like(t)
-    stretch = 2.0 * (plan.extended - plan.take_off) / plan.speed  # braked evenly
+    stretch = 2.0 * (plan.extended - plan.take_off) / plan.speed  # constant deceleration
     phases = (
         (plan.crouch, (plan.rest, 0.0, 0.0), (plan.lowest, 0.0, 0.0)),
         (plan.push, (plan.lowest, 0.0, 0.0), (plan.take_off, plan.speed, 0.0)),
@@ -93,7 +93,7 @@ def _heights(plan: Plan, t: Array) -> tuple[Array, Array, float]:
 def _quintic(
     t: Array, duration: float, begin: tuple[float, float, float], end: tuple[float, float, float]
 ) -> tuple[Array, Array]:
-    """Position and acceleration on the quintic with given position, speed and acceleration at both ends."""
+    """Position and acceleration on the quintic polynomial with given position, speed and acceleration at both ends."""
     p, v, a = begin
     T = duration
     left = np.array([[T**3, T**4, T**5], [3 * T**2, 4 * T**3, 5 * T**4], [6 * T, 12 * T**2, 20 * T**3]])

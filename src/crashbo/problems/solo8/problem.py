@@ -1,15 +1,15 @@
-"""Solo8's jump as a problem to be tuned. May import the public API, from the rooms that define it.
+"""Solo8's jump as a benchmark problem. May import the public API, from the modules that define it.
 
-The paper's experiment in simulation. Four gains, of knees and hips, go from where the optimiser sets them to fixed
-final values during the jump; the cost is minus the greatest height of the base; the sum of the motors' peak currents
-is measured, and above a level that nobody told, the boards trip. A robot with limp hips rears up in flight, comes
-down on its hind legs and has fallen: a second cause of crashes, which nobody measures.
+The paper's experiment in simulation. Four gains, of knees and hips, change during the jump from the values that the
+optimiser sets to fixed final values; the cost is minus the maximum height of the base; the sum of the motors' peak
+currents is measured, and above an unknown level the boards trip. With soft hips the robot pitches up in flight, lands
+on its hind legs and falls over: a second cause of crashes, which is not measured.
 
-What was fitted. No robot is at hand: the plan, the schedule and the ranges of the gains were chosen such that the
-simulation resembles the paper's report, the trip level is the number that the paper learnt, and the delay and the
+What was fitted: we have no robot, so the plan, the schedule and the ranges of the gains were chosen such that the
+simulation resembles the paper's report; the trip level is the number that the paper learnt; the delay and the
 off-centre mass were chosen among plausible values because with them all four gains matter and falls happen. That a
-jump of about 0.77 m is possible, that the best one lies next to tripping and that about a third of the cube crashes is
-therefore put in, not predicted.
+jump of about 0.77 m is possible, that the best one lies close to tripping and that about a third of the cube crashes is
+therefore built in, not predicted.
 """
 
 import copy
@@ -35,18 +35,18 @@ _SOURCE = (
 
 
 def make() -> Problem:
-    """The problem."""
+    """The problem: Solo8 jumps as high as it can, while its boards trip above an unknown total current."""
     trip = SETUP.trip
     assert trip is not None
     return Problem(
         name="solo8-jump",
         space={name: Float(0.0, 1.0) for name in RANGES},
         simulate=simulate,
-        limits=(Limit("current", trip, noise=0.6),),  # noise: of repeats, robot and instruments together
+        limits=(Limit("current", trip, noise=0.6),),  # noise: of repeats, from robot and instruments together
         cost_noise=0.0025,
         source=_SOURCE,
         minimum=-0.910,
-        constrained_minimum=-0.773,  # of jumps that can be repeated; at the trip level itself there is one of 0.780 m
+        constrained_minimum=-0.773,  # of repeatable jumps; one exactly at the trip level reaches 0.780 m
         optimum={"p_knee": 0.677, "p_hip": 0.664, "d_knee": 0.381, "d_hip": 0.210},
         machine=experiment,
         unmeasured=("fall",),
@@ -55,7 +55,7 @@ def make() -> Problem:
 
 
 def gains(params: Mapping[str, Any]) -> Gains:
-    """Gains in their units from parameters in the unit cube."""
+    """Gains in physical units from parameters in the unit cube."""
     return Gains(**{name: low + (high - low) * params[name] for name, (low, high) in RANGES.items()})
 
 
@@ -66,12 +66,12 @@ def simulate(params: Mapping[str, Any]) -> tuple[float, dict[str, float]]:
 
 
 def experiment(problem: Problem, params: Mapping[str, Any], rng: np.random.Generator | None) -> Episode:
-    """One jump. Here noise acts in the robot itself, so near the trip level it does decide whether it crashes."""
+    """One jump. Here the noise acts on the robot itself, so near the trip level it decides whether it crashes."""
     same = copy.deepcopy(rng)
     flight = jump(gains(params), SETUP, rng=rng)
     if not flight.crash:
         return _episode(flight, "")
-    if rng is None or problem.is_informed:  # what it would have done had the boards held
+    if rng is None or problem.is_informed:  # what would have happened if the boards had not tripped
         return _episode(jump(gains(params), SETUP.untrippable, rng=same), flight.crash)
     return _episode(flight, flight.crash)
 

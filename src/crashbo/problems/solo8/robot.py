@@ -1,8 +1,8 @@
-"""The robot Solo8 as a MuJoCo model. May import the public API, from the rooms that define it.
+"""The robot Solo8 as a MuJoCo model. May import the public API, from the modules that define it.
 
 Masses, inertias and lengths are those of the robot's published description (solo.urdf of example-robot-data, from the
-Open Dynamic Robot Initiative). Shapes are primitives: they are there for contact with the ground and for the eye, and
-weigh nothing. Metres, kilograms, seconds, radians; x points forward, y to the left, z up.
+Open Dynamic Robot Initiative). Shapes are primitives, used for contact with the ground and for rendering, and have no
+mass. Metres, kilograms, seconds, radians; x points forward, y to the left, z up.
 """
 
 from typing import Any
@@ -17,29 +17,32 @@ Array = NDArray[np.float64]
 
 LEGS = ("FL", "FR", "HL", "HR")
 TIMESTEP = 0.0005
-ROTOR_INERTIA, GEAR = 4.5e-6, 9.0  # at the rotor, and its ratio: the joint feels the inertia times the ratio squared
-COULOMB, VISCOUS = 0.08, 0.004  # Nm, Nms/rad at the joint: assumed, they are not published
+ROTOR_INERTIA, GEAR = (
+    4.5e-6,
+    9.0,
+)  # of the rotor, and the ratio: the joint sees the inertia times the ratio squared
+COULOMB, VISCOUS = 0.08, 0.004  # Nm, Nms/rad at the joint: assumed, since not published
 
 _HIP_X, _HIP_Y, _KNEE_Y, _FOOT_Y = 0.19, 0.1046, 0.03745, 0.008
 _BASE_BOX = (0.20, 0.055, 0.03)  # half sizes
-_GROUND, _ROBOT = 1, 2  # collision groups: the robot's parts meet the ground, not one another
-# A contact settles within 5 ms: MuJoCo's own 20 ms would let the feet sink in by 2 cm on landing.
+_GROUND, _ROBOT = 1, 2  # collision groups: the robot's parts collide with the ground, not with each other
+# A contact settles within 5 ms: with MuJoCo's default of 20 ms the feet would sink in by 2 cm on landing.
 _STIFF, _HARD = (0.005, 1.0), (0.95, 0.99, 0.001, 0.5, 2.0)
+_FRICTION = (1.0, 0.005, 0.0001)  # between feet and ground: sliding, torsional, rolling
 _GREY, _DARK, _FOOT = (0.72, 0.74, 0.78, 1.0), (0.25, 0.27, 0.30, 1.0), (0.84, 0.37, 0.0, 1.0)
 
 
-def build(com_x: float = 0.0, friction: float = 1.0) -> Any:
+def build(com_x: float = 0.0) -> Any:
     """The compiled model; joints in the order of `LEGS`, hip before knee.
 
     Args:
-        com_x: how far in front of its middle the base's centre of mass lies.
-        friction: of the feet on the ground.
+        com_x: offset of the base's centre of mass to the front.
     """
     spec = mujoco.MjSpec()
     spec.option.timestep = TIMESTEP
     spec.option.integrator = mujoco.mjtIntegrator.mjINT_IMPLICITFAST
     spec.option.cone = mujoco.mjtCone.mjCONE_ELLIPTIC
-    _set_scene(spec, friction)
+    _set_scene(spec)
     world = spec.worldbody
     base = world.add_body(name="base", pos=[0.0, 0.0, 0.25])
     base.add_freejoint(name="root")
@@ -50,7 +53,7 @@ def build(com_x: float = 0.0, friction: float = 1.0) -> Any:
     return spec.compile()
 
 
-def _set_scene(spec: Any, friction: float) -> None:
+def _set_scene(spec: Any) -> None:
     """Ground, sky and light."""
     look = spec.visual
     look.headlight.ambient, look.headlight.diffuse, look.headlight.specular = [0.5] * 3, [0.4] * 3, [0.0] * 3
@@ -82,7 +85,7 @@ def _set_scene(spec: Any, friction: float) -> None:
         size=[6, 6, 0.1],
         contype=_GROUND,
         conaffinity=_ROBOT,
-        friction=[friction, 0.005, 0.0001],
+        friction=_FRICTION,
         solref=_STIFF,
         solimp=_HARD,
         priority=1,
@@ -96,28 +99,13 @@ def _add_leg(base: Any, leg: str) -> None:
     _add_joint(upper, f"{leg}_hip")
     _weigh(upper, 0.14853845, [0.0, y * 0.01935853, -0.078707], [0.00041107, 0.00041193, 0.00003024])
     knee = [0.0, y * _KNEE_Y, -LINK]
-    _shape(
-        upper,
-        f"{leg}_thigh",
-        mujoco.mjtGeom.mjGEOM_CAPSULE,
-        [0.014, 0, 0],
-        fromto=[0.0, y * 0.02, 0.0, *knee],
-        rgba=_DARK,
-    )
+    capsule = mujoco.mjtGeom.mjGEOM_CAPSULE
+    _shape(upper, f"{leg}_thigh", capsule, [0.014, 0, 0], fromto=[0.0, y * 0.02, 0.0, *knee], rgba=_DARK)
     lower = upper.add_body(name=f"{leg}_lower", pos=knee)
     _add_joint(lower, f"{leg}_knee")
     _weigh(lower, 0.03070001, [0.0, y * 0.00787644, -0.08928215], [0.00012024, 0.00012029, 0.00000216])
     ankle = [0.0, y * _FOOT_Y, -LINK]
-    lower.add_geom(
-        name=f"{leg}_shin",
-        type=mujoco.mjtGeom.mjGEOM_CAPSULE,
-        size=[0.008, 0, 0],
-        fromto=[0.0, 0.0, 0.0, *ankle],
-        contype=0,
-        conaffinity=0,
-        mass=0.0,
-        rgba=_DARK,
-    )
+    _shape(lower, f"{leg}_shin", capsule, [0.008, 0, 0], touches=False, fromto=[0.0, 0.0, 0.0, *ankle], rgba=_DARK)
     foot = lower.add_body(name=f"{leg}_foot", pos=ankle)
     _weigh(foot, 0.00693606, [0.0, 0.0, 0.00035767], [0.00000057, 0.00000084, 0.00000053])
     _shape(foot, f"{leg}_sole", mujoco.mjtGeom.mjGEOM_SPHERE, [FOOT_RADIUS, 0, 0], rgba=_FOOT)
@@ -139,8 +127,9 @@ def _weigh(body: Any, mass: float, com: list[float], inertia: list[float]) -> No
     body.mass, body.ipos, body.inertia = mass, com, inertia
 
 
-def _shape(body: Any, name: str, kind: Any, size: Any, **look: Any) -> None:
-    body.add_geom(name=name, type=kind, size=list(size), contype=_ROBOT, conaffinity=_GROUND, mass=0.0, **look)
+def _shape(body: Any, name: str, kind: Any, size: Any, *, touches: bool = True, **look: Any) -> None:
+    groups = {"contype": _ROBOT, "conaffinity": _GROUND} if touches else {"contype": 0, "conaffinity": 0}
+    body.add_geom(name=name, type=kind, size=list(size), mass=0.0, **groups, **look)
 
 
 def skeleton(pose: Array) -> Array:
