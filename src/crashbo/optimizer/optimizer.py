@@ -17,7 +17,7 @@ from crashbo.optimizer import saving
 from crashbo.optimizer.confirmation import Confirmation
 from crashbo.optimizer.observed import observations, task
 from crashbo.optimizer.records import Trial
-from crashbo.optimizer.study import Constraints, Options, Study, takes_options
+from crashbo.optimizer.study import Constraints, Options, Study, best_of, takes_options
 from crashbo.optimizer.told import Said, judged, surprise, takes_said
 from crashbo.optimizer.view import Prediction, Recommendation, Threshold, View
 from crashbo.search.design import Design
@@ -115,7 +115,7 @@ class Optimizer:
     @property
     def best(self) -> Trial | None:
         """The success with the best observed cost; None before the first."""
-        return self.study.best(self.trials)
+        return best_of(self.trials, self.direction)
 
     @property
     def view(self) -> View:
@@ -169,7 +169,7 @@ class Optimizer:
         if isinstance(n, bool) or not isinstance(n, int) or n < 1:
             raise ValueError(f"n must be a whole number, at least 1; got {n!r}. Ten repeats are usual.")
         if params is None:
-            best = self.study.best(t for t in self.trials if self.space.accepts(t.params))
+            best = best_of((t for t in self.trials if self.space.accepts(t.params)), self.direction)
             if best is None:
                 raise ValueError(
                     "confirm must have a success to repeat; there is none in the space. Give params, or tell one."

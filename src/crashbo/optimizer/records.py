@@ -57,10 +57,10 @@ class Constraint:
     @property
     def given(self) -> float | tuple[float, float] | None:
         """The threshold, as far as it is known, of the constraint so turned."""
-        if self.threshold is None or not isinstance(self.threshold, tuple):
-            return None if self.threshold is None else self.sign * float(self.threshold)
-        low, high = sorted(self.sign * end for end in self.threshold)
-        return low, high
+        if isinstance(self.threshold, tuple):
+            low, high = sorted(self.sign * end for end in self.threshold)
+            return low, high
+        return None if self.threshold is None else self.sign * float(self.threshold)
 
 
 @dataclass(frozen=True)

@@ -46,12 +46,12 @@ class Option:
     back: Callable[[Any], Any] = lambda saved: saved
 
 
-def _one_of(name: str, *words: str) -> Callable[[Any], str]:
+def one_of(name: str, *words: str) -> Callable[[Any], str]:
     """A check for one of a few words, of which the first is the default."""
 
     def check(said: Any) -> str:
         if said is not None and said not in words:
-            known = " or ".join(map(repr, words))
+            known = f"{', '.join(map(repr, words[:-1]))} or {words[-1]!r}"
             raise ValueError(f"{name} must be {known}; got {said!r}. {words[0]!r} is the default.")
         return said or words[0]
 
@@ -146,10 +146,6 @@ class Study:
         """The constraints that are measured."""
         return [c for c in self.constraints if isinstance(c, Constraint)]
 
-    def best(self, trials: Iterable[Trial]) -> Trial | None:
-        """The success with the best observed cost; None before the first."""
-        return best_of(trials, self.direction)
-
     def _complete(self) -> "Study":
         """With the constraints' noise where `noise` gives it, if its strategy can run it."""
         noisy = tuple(
@@ -186,11 +182,11 @@ OPTIONS: dict[str, Option] = {
     ),
     "direction": Option(
         '"minimize" or "maximize" the cost.',
-        _one_of("direction", "minimize", "maximize"),
+        one_of("direction", "minimize", "maximize"),
     ),
     "posterior": Option(
         '"marginal" averages P(safe) over plausible hyperparameters; "map" takes the most probable ones.',
-        _one_of("posterior", "marginal", "map"),
+        one_of("posterior", "marginal", "map"),
     ),
     "units": Option(
         'what "cost", constraints and parameters are measured in, for people.',

@@ -19,7 +19,7 @@ from crashbo.integrations.optuna.spaces import Axes, common, company, singles
 from crashbo.integrations.optuna.stored import Reading
 from crashbo.optimizer.optimizer import Optimizer
 from crashbo.optimizer.records import AnyConstraint, Trial
-from crashbo.optimizer.study import Constraints, Noise
+from crashbo.optimizer.study import Constraints, Noise, best_of
 from crashbo.optimizer.view import Recommendation, Threshold, View
 
 Array = NDArray[np.float64]
@@ -60,7 +60,7 @@ class Insight:
     @property
     def best(self) -> Trial | None:
         """The success with the best observed cost."""
-        return self.snapshot.study.best(self.trials)
+        return best_of(self.trials, self.snapshot.study.direction)
 
     @property
     def thresholds(self) -> dict[str, Threshold]:
