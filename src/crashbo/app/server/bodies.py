@@ -5,7 +5,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field
 
 from crashbo.app.bench.definition import LARGEST
-from crashbo.optimizer.told import Told
+from crashbo.optimizer.told import Said, Told
 
 Number = Annotated[float, Field(strict=True, allow_inf_nan=False, ge=-LARGEST, le=LARGEST)]
 Seconds = Annotated[float, Field(strict=True, allow_inf_nan=False, gt=0, le=1e9)]
@@ -46,14 +46,7 @@ class TellBody(Body):
 
     def told(self) -> Told:
         """The outcome as a record."""
-        return Told.of(
-            cost=self.cost,
-            measured=self.measured,
-            crash=self.crash,
-            blame=self.blame,
-            censored=self.censored,
-            void=self.void,
-        )
+        return Told.of(**self.model_dump(include=set(Said.__annotations__)))
 
 
 class AddBody(TellBody):
