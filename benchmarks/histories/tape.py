@@ -88,14 +88,14 @@ class StudyTape(Tape):
         """Do something to the optimizer; if that returns another one, or a result, the history continues with it."""
 
         def on_saved(before: bytes) -> tuple[Any, bytes]:
-            study = crashbo.Optimizer.from_json(before.decode()) if before else None
-            answer = act(study)
+            optimizer = crashbo.Optimizer.from_json(before.decode()) if before else None
+            answer = act(optimizer)
             if isinstance(answer, crashbo.Optimizer):
-                study, answer = answer, None
+                optimizer, answer = answer, None
             elif isinstance(answer, crashbo.Result):
-                study, answer = answer.optimizer, [answer.stopped, answer.table()]
-            assert study is not None
-            return answer, study.to_json().encode()
+                optimizer, answer = answer.optimizer, [answer.stopped, answer.table()]
+            assert optimizer is not None
+            return answer, optimizer.to_json().encode()
 
         return self.step(what, on_saved)
 
@@ -105,16 +105,16 @@ class StudyTape(Tape):
 
     def ask(self) -> Any:
         """The next trial, as plain values."""
-        return self.do("ask", lambda study: study.ask())
+        return self.do("ask", lambda optimizer: optimizer.ask())
 
     def ask_batch(self, n: int) -> Any:
         """The next trials from one fit."""
-        return self.do("ask_batch", lambda study: study.ask_batch(n))
+        return self.do("ask_batch", lambda optimizer: optimizer.ask_batch(n))
 
     def tell(self, trial: Any, **told: Any) -> Any:
         """Tell a trial as it was asked, a number, or params."""
         named = trial["number"] if isinstance(trial, dict) and "number" in trial else trial
-        return self.do("tell", lambda study: study.tell(named, **told))
+        return self.do("tell", lambda optimizer: optimizer.tell(named, **told))
 
     def essence(self, saved: bytes) -> Any:
         """Everything except the version of the format."""
