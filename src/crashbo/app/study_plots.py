@@ -7,16 +7,14 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crashbo.app.bench.overview import Level, Slice
 from crashbo.app.gathered import Gathered
-from crashbo.app.plots import CRASH, LEVEL, MODEL, NEXT, SUCCESS, Axes, Figure, dress, panel, title
+from crashbo.app.plots import CRASH, LEVEL, MODEL, NEXT, SUCCESS, Array, Axes, Figure, dress, panel, title
 from crashbo.app.text import value_text
 from crashbo.optimizer.records import Trial
 from crashbo.search.space import Choice
 
-Array = NDArray[np.float64]
 _SIZE = 7.6, 3.1  # inch
 _BAND = "#E69F00"
 _SAFE = 0.9
@@ -38,7 +36,8 @@ def draw_all(g: Gathered) -> dict[str, Figure]:
 def draw_cost(g: Gathered) -> Figure:
     """Cost over trials, with crashes and voids marked."""
     label, unit = g.definition.label, g.definition.study.units.get("cost", "")
-    figure, axes = panel(_SIZE, _plain(f"{_capital(label)} over trials"), "crosses are crashes, rings are voids")
+    name = f"{label[:1].upper()}{label[1:]} over trials"
+    figure, axes = panel(_SIZE, _plain(name), "crosses are crashes, rings are voids")
     done = [t for t in g.trials if t.state == "success"]
     if done:
         costs = np.array([t.cost for t in done], dtype=float)
@@ -212,7 +211,3 @@ def _with_unit(name: str, unit: str) -> str:
 def _plain(text: str) -> str:
     """Text escaped for matplotlib, where a dollar sign would begin a formula."""
     return text.replace("\\", "").replace("$", r"\$")[:80]
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]

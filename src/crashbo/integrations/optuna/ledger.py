@@ -108,8 +108,9 @@ class Ledger:
         Returns None if others have taken the point, or the queued trial, since the batch was planned; `ours` are trials
         of this batch. Databases create one trial at a time, so the second of two workers sees the first one's.
         """
-        suggestion = asdict(planned.suggestion)
-        notes = {keys.LEASE: self._until(lease, batch), keys.REQUEST: request, keys.PROPOSAL: suggestion}
+        seconds = lease or batch.snapshot.settings.lease
+        until = None if seconds is None else time.time() + seconds
+        notes = {keys.LEASE: until, keys.REQUEST: request, keys.PROPOSAL: asdict(planned.suggestion)}
         try:
             with atomic(self.study) as (storage, undoes):
                 if planned.queued is not None:
@@ -151,10 +152,6 @@ class Ledger:
                     system_attrs={keys.REQUEST: request},
                 )
                 storage.create_new_trial(self.study._study_id, template_trial=trial)
-
-    def _until(self, lease: float | None, batch: Batch) -> float | None:
-        seconds = lease or batch.snapshot.settings.lease
-        return None if seconds is None else time.time() + seconds
 
     def _pop(self, storage: BaseStorage, planned: Planned, batch: Batch, notes: Mapping[str, Any]) -> int | None:
         """Hand out a queued trial; None if somebody else did."""
