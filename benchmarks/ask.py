@@ -1,16 +1,16 @@
-"""What a `tell` and the `ask()` after it cost together, against the number of trials and of dimensions.
+"""The time of a `tell` and the following `ask()`, by number of trials and dimensions.
 
 python benchmarks/ask.py [--repeats 5]
 
-Median over several trials about n = 25, 50, 100 and 200 in 2, 6 and 10 dimensions, and about n = 1000 in 10. The
-trials before are random ones, told without asking. Where Optuna's GPSampler or BoTorch can be imported, the same at
-n = 100 in 10 dimensions for them, on the same trials in the same process: each then meets the same new costs.
+Median over several trials around n = 25, 50, 100 and 200 in 2, 6 and 10 dimensions, and around n = 1000 in 10. The
+trials before are random and told without asking. If Optuna's GPSampler or BoTorch is installed, the same is measured
+for them at n = 100 in 10 dimensions, on the same trials in the same process.
 """
 
 import argparse
 import os
 
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before NumPy: the ratios are of one core against one
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before NumPy: both sides of a ratio use one core
 
 import time
 import warnings
@@ -41,7 +41,7 @@ def settings(n: int, dimension: int, seed: int = 0) -> list[Params]:
 
 
 def outcome(params: Params, rng: np.random.Generator) -> dict[str, Any]:
-    """What to tell: a rugged cost, and a crash of about a quarter of the space."""
+    """What to tell: a rugged cost, and a crash in about a quarter of the space."""
     x = np.array(list(params.values()))
     load = float(np.sin(3.0 * x[0]) + x.mean() + 0.3 * np.cos(5.0 * x[-1]))
     if load > 1.55:
@@ -58,7 +58,7 @@ def seconds(work: Callable[[], Any]) -> tuple[float, Any]:
 
 
 def ours(n: int, dimension: int, repeats: int) -> list[float]:
-    """Seconds of tell + ask, for the trials about the n-th."""
+    """Seconds of tell + ask, for the trials around the n-th."""
     rng = np.random.default_rng(1)
     optimizer = crashbo.Optimizer(space(dimension), ["load"], seed=0)
     for params in settings(n - repeats // 2 - 2, dimension):
@@ -78,7 +78,7 @@ def ours(n: int, dimension: int, repeats: int) -> list[float]:
 
 
 def optuna_s(n: int, dimension: int, repeats: int) -> list[float]:
-    """The same for Optuna's GPSampler, without constraints: a crash is told as a bad cost."""
+    """The same for Optuna's GPSampler, without constraints: a crash is told as a high cost."""
     import optuna
     import torch
 
@@ -144,7 +144,7 @@ def botorch_s(n: int, dimension: int, repeats: int) -> list[float]:
 
 
 def penalised(told: dict[str, Any]) -> float:
-    """A cost, as those need who cannot learn from a crash."""
+    """A cost, for methods that cannot learn from a crash."""
     return float(told.get("cost", 1.0))
 
 

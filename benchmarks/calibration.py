@@ -3,10 +3,10 @@
     python benchmarks/calibration.py [--seeds 1] [--trials 60] [--problems all] [--save FILE] [--figure FILE]
     python benchmarks/calibration.py --load FILE [--figure FILE]
 
-Of every study: P(safe) of each trial that the search proposed, as the model gave it and as it was reported, and what
-came of it; and, every tenth trial, P(safe) of uniformly random x against the truth. Prints shares by bins of 0.1 and
-the largest gap of a bin with 100 trials or more (at most 0.1), and draws the reliability plot. A saved file can be
-looked at again without running anything.
+For every study: P(safe) of each trial that the search proposed, as given by the model and as reported, and its outcome;
+and at every tenth trial, P(safe) at uniformly random x against the truth. Prints shares in bins of 0.1 and the largest
+gap of a bin with 100 trials or more (at most 0.1), and draws the reliability plot. A saved file can be evaluated again
+without running anything.
 """
 
 import argparse
@@ -26,9 +26,9 @@ from crashbo.app import reliability
 from crashbo.problems.problem import Problem
 from crashbo.search.calibration import Calibration
 
-# The paper's are left for the check; the spring and the reducer crash nearly everywhere, so that nothing is learnt.
+# The paper's are reserved for validation; the spring and the reducer crash nearly everywhere: nothing is learnt.
 LEFT_OUT = ("toy1d", "eggcrate2d", "eggcrate2d-corner", "hartmann6d", "michalewicz10d", "gardner2", "speed-reducer")
-RANDOM = 40  # points looked at every tenth trial
+RANDOM = 40  # random points at every tenth trial
 
 
 class Study(NamedTuple):
@@ -38,7 +38,7 @@ class Study(NamedTuple):
 
 
 def names() -> list[str]:
-    """All problems there are but the ones left out."""
+    """All problems except those left out."""
     return [*tuning_problems.RECIPES, *(name for name in crashbo.problems.names() if name not in LEFT_OUT)]
 
 
@@ -79,7 +79,7 @@ def run(study: Study) -> dict[str, Any]:
 
 
 def replayed(record: dict[str, Any]) -> list[float]:
-    """What would have been reported by the present correction, proposal by proposal."""
+    """What the present calibration would have reported for each proposal."""
     p, safe = np.array(record["model"]), np.array(record["safe"], dtype=bool)
     return [Calibration.of(p[:i], ~safe[:i]).corrected(p[i]) for i in range(len(p))]
 

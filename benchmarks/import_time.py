@@ -1,4 +1,4 @@
-"""What `import crashbo` costs in a fresh interpreter, beside the parts of NumPy and SciPy that it stands on.
+"""The time of `import crashbo` in a fresh interpreter, compared with the parts of NumPy and SciPy that it needs.
 
 python benchmarks/import_time.py [--runs 10]
 """

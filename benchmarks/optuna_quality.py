@@ -1,7 +1,8 @@
-"""Through Optuna as good as without: the same problems by `minimize` and by CrashSampler, and a TPE study taken over.
+"""Is crashbo as good through Optuna? The same problems with `minimize` and CrashSampler, and a TPE study taken over.
 
-Prints, over the seeds, the median regret (of the best success, noise-free), its quartiles, the share of crashes; then
-what a study of Optuna's TPE with a hundred failed trials had found, and what it finds when CrashSampler goes on.
+Prints, over the seeds, the median regret (noise-free, of the best success), its quartiles and the share of crashes;
+then what a study with Optuna's TPE and a hundred failed trials had found, and what it finds when CrashSampler takes
+over.
 """
 
 import argparse
@@ -65,7 +66,7 @@ def compare(name: str, trials: int, seeds: int) -> None:
 
 
 def take_over(name: str, failed: int, more: int, seeds: int) -> None:
-    """TPE until so many trials have failed, then as many more trials by each sampler."""
+    """TPE until so many trials have failed, then the same number of trials with each sampler."""
     problem = crashbo.problems.get(name)
     for seed in range(seeds):
         study = optuna.create_study(sampler=optuna.samplers.TPESampler(seed=seed))

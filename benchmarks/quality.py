@@ -5,7 +5,7 @@
     python benchmarks/quality.py --risk budget:10
     python benchmarks/quality.py --problems tuning --seeds 5
 
-Regret is the noise-free cost at the trial with the best observed cost, less the problem's minimum. The optimiser is
+Regret is the noise-free cost at the trial with the best observed cost, minus the problem's minimum. The optimiser is
 told neither noise nor threshold, and starts from one random safe point.
 """
 

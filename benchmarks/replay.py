@@ -1,16 +1,16 @@
-"""Does a change change nothing? Studies recorded with one revision, replayed with another, compared to the last bit.
+"""Does a change preserve behaviour? Studies recorded with one revision, replayed with another, compared bit by bit.
 
-    python benchmarks/replay.py b612d08                  # a revision against the working tree, as it lies there
+    python benchmarks/replay.py b612d08                  # a revision against the working tree
     python benchmarks/replay.py b612d08 main             # two revisions
     python benchmarks/replay.py b612d08 --only budget,optuna --keep records
-    python benchmarks/replay.py                          # HEAD against the working tree, the beginnings alone
+    python benchmarks/replay.py                          # HEAD against the working tree, only the first steps
 
-`histories/` has what is done to the studies. The old revision does it and keeps, for every step, the study as saved
-before, the answer, and the study as saved afterwards. The new one begins every step with the old one's study, so that
-one difference hides no other. A saved study may gain keys; whatever the old revision saved or said must be there, and
-the same. Exits with 1 if anything differs.
+`histories/` defines what is done to the studies. The old revision does it and records, for every step, the saved study
+before, the answer, and the saved study afterwards. The new one starts every step from the old one's study, so that one
+difference does not hide others. A saved study may gain keys; everything that the old revision saved or answered must be
+there unchanged. Exits with 1 if anything differs.
 
-Only the package in src/ is taken from the revisions; histories, Python and all packages are those that run this.
+Only the package in src/ is taken from the revisions; histories, Python and all packages are those that run this script.
 """
 
 import argparse
@@ -32,7 +32,7 @@ BEGINNING = 16  # steps of each history, where no revision is named
 
 
 def package(revision: str | None, folder: Path) -> Path:
-    """The directory with crashbo as it is in a revision; None is the working tree, which may change meanwhile."""
+    """The directory with crashbo of a revision; None copies the working tree, which may change in the meantime."""
     if revision is None:
         shutil.copytree(ROOT / "src", folder / "src", ignore=shutil.ignore_patterns("__pycache__"))
         return folder / "src"
@@ -46,7 +46,7 @@ def package(revision: str | None, folder: Path) -> Path:
 
 
 def worker(source: Path, *words: str) -> Iterator[dict[str, Any]]:
-    """What a process with that crashbo says of each history, as it goes on."""
+    """The answers of a process with that crashbo, history by history."""
     paths = os.pathsep.join([str(source), str(ROOT / "benchmarks")])
     environment = {**os.environ, "PYTHONPATH": paths, "OPENBLAS_NUM_THREADS": "1"}
     command = [sys.executable, "-m", "histories", *words]
@@ -63,12 +63,12 @@ def worker(source: Path, *words: str) -> Iterator[dict[str, Any]]:
 
 
 def progress(words: str) -> None:
-    """What is under way, on a line of a terminal that the next one takes the place of; in a log, on its own."""
+    """Show progress: on a terminal in one line that is overwritten, in a log on lines of its own."""
     print(f"\r{words}\x1b[K" if sys.stderr.isatty() else f"{words}\n", end="", file=sys.stderr, flush=True)
 
 
 def compare(old: Path, new: Path, records: Path, *words: str) -> int:
-    """Record and replay; gives how many histories differ."""
+    """Record and replay; returns how many histories differ."""
     since = time.perf_counter()
     for i, done in enumerate(worker(old, "record", str(records), *words), start=1):
         progress(f"recorded {i}/{done['of']}: {done['name']}, {done['steps']} steps in {done['seconds']:.1f} s")

@@ -1,11 +1,11 @@
-"""The HTTP service under load, and under malformed bodies. Prints what it saw; exits with 1 if a promise is broken.
+"""The HTTP service under load, and with malformed bodies. Prints its findings; exits with 1 if a requirement is broken.
 
     python benchmarks/service.py load --clients 32 --seconds 60
     python benchmarks/service.py malformed --bodies 10000
     python benchmarks/service.py schema        # needs schemathesis
 
 Load: each client asks, waits as an experiment would, and tells; one call in five is sent twice, as after a lost answer.
-Promises: no trial lost, none told twice, no 5xx, p95 of a tell under 100 ms while models are being fitted.
+Requirements: no trial lost, none told twice, no 5xx, p95 of a tell below 100 ms while models are being fitted.
 """
 
 import argparse
@@ -36,7 +36,7 @@ JUMP = {
 
 @contextmanager
 def server(store, *more, port=0):
-    """`crashbo serve` as a process of its own; gives its port."""
+    """Run `crashbo serve` in its own process; yields the port."""
     code = "import sys; from crashbo.app.cli import main; sys.exit(main())"
     command = [sys.executable, "-c", code, "serve", "--store", str(store), "--port", str(port), *more]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True)
@@ -115,7 +115,7 @@ class Client(threading.Thread):
         keep.close()
 
     def sent(self, keep, path, body):
-        """A request, now and then sent twice."""
+        """Send a request, sometimes twice."""
         status, said, seconds = call(self.port, "POST", path, body, keep=keep)
         self.statuses[status] += 1
         if self.rng.random() < 0.2:  # as if the answer had been lost
@@ -131,36 +131,36 @@ def load(clients, seconds, pause=0.3):
         Bench.create(str(store), Definition.of(JUMP))
         with server(store) as port:
             end = time.time() + seconds
-            crowd = [Client(port, number, end, pause) for number in range(clients)]
+            running = [Client(port, number, end, pause) for number in range(clients)]
             began = time.time()
-            for client in crowd:
+            for client in running:
                 client.start()
             thinking = Counter()
-            while any(c.is_alive() for c in crowd):
+            while any(c.is_alive() for c in running):
                 thinking[call(port, "GET", "/api/trials/0")[0]] += 1
                 time.sleep(0.5)
             took = time.time() - began
-        return judge(store, crowd, took)
+        return judge(store, running, took)
 
 
-def judge(store, crowd, took):
-    tells = sorted(s for c in crowd for s in c.tells)
-    asks = sorted(s for c in crowd for s in c.asks)
-    statuses = sum((c.statuses for c in crowd), Counter())
+def judge(store, running, took):
+    tells = sorted(s for c in running for s in c.tells)
+    asks = sorted(s for c in running for s in c.asks)
+    statuses = sum((c.statuses for c in running), Counter())
     trials = {t.number: t for t in Bench.open(str(store)).trials}
-    told = {number: said for c in crowd for number, said in c.told.items()}
+    told = {number: said for c in running for number, said in c.told.items()}
     wrong = [n for n, said in told.items() if (trials[n].state, trials[n].cost) != (said["state"], said["cost"])]
-    shared = len(told) < sum(len(c.told) for c in crowd)
+    shared = len(told) < sum(len(c.told) for c in running)
     unheard = [n for n, t in trials.items() if n not in told and t.state != "pending"]
     at = lambda values, q: values[min(len(values) - 1, int(q * len(values)))] if values else float("nan")  # noqa: E731
-    print(f"{len(crowd)} clients, {took:.0f} s: {len(trials)} trials, {len(told)} told, statuses {dict(statuses)}")
+    print(f"{len(running)} clients, {took:.0f} s: {len(trials)} trials, {len(told)} told, statuses {dict(statuses)}")
     print(
         f"tell  p50 {1e3 * at(tells, 0.5):.0f} ms  p95 {1e3 * at(tells, 0.95):.0f} ms  max {1e3 * at(tells, 1):.0f} ms"
     )
     print(f"ask   p50 {at(asks, 0.5):.2f} s  p95 {at(asks, 0.95):.2f} s")
     checks = {
         "no answer but 200": set(statuses) == {200},
-        "no trial handed out twice": not shared and not any(c.twice for c in crowd),
+        "no trial handed out twice": not shared and not any(c.twice for c in running),
         "no told trial lost or changed": not wrong,
         "no trial told that nobody told": not unheard,
         f"p95 of tell under {1e3 * SLOW:.0f} ms": at(tells, 0.95) < SLOW,
@@ -169,7 +169,7 @@ def judge(store, crowd, took):
 
 
 def rubbish(rng):
-    """A body that no route should take, and the path to send it to."""
+    """A body that no route should accept, and the path to send it to."""
     deep = b"[" * rng.randrange(1, 20000)
     text = rng.choice(
         ["'; DROP TABLE trials; --", "<script>alert(1)</script>", "\\ud800", "x" * 5000, "\u0000", "../../etc/passwd"]

@@ -1,8 +1,8 @@
-"""Twelve crash problems for choosing defaults, so that the paper's benchmarks are left for the check.
+"""Twelve crash problems for choosing defaults, so that the paper's benchmarks are reserved for validation.
 
-That separation is not clean for the present default: the calibration of P(safe) (search/calibration.py) was added after
-looking at crashes on the paper's benchmarks, and a few settings of its leaps, and the box of its first trials, were
-compared there too.
+The present default does not fully respect that separation: the calibration of P(safe) (search/calibration.py) was added
+after looking at crashes on the paper's benchmarks, and a few settings of the leaps, and the box of the first trials,
+were compared there, too.
 
 Smooth and rugged costs, optima inside and on the boundary, several safe regions, 2 to 8 dimensions, crash shares of
 10 to 70 %. Noise 0.01 on the cost and on the constraint. Constrained minima come from a sampled local search.

@@ -1,13 +1,13 @@
-"""A machine that crashes for two reasons and never says which: what is learnt of both, and what not knowing costs.
+"""A machine that crashes for two reasons and never says which: what is learnt about both, and the cost of not knowing.
 
     python benchmarks/two_causes.py [--seeds 10] [--trials 60] [--machine press]
 
 A press is tuned by speed and force. Its motor trips at 112.3 A, on a scale of 60 to 130; its frame is bent beyond
-0.02 mm, on a scale of 0 to 0.05. The two regions overlap in part. What it makes an hour grows with both, so that the
-best setting lies where both boundaries meet; the `bumpy-press` has a cost with a bump, whose best setting lies on the
-frame's boundary alone, and most settings near the motor's promise nothing. Every seed is run twice: with crashes
-that are not blamed on either, and with the true blame given. Bounds: both thresholds within a tenth of their scale,
-blame above 0.5 for the true cause in 85 % of the crashes with a single one, regret at most 1.3 times as high.
+0.02 mm, on a scale of 0 to 0.05. The two crash regions overlap partly. Its output per hour grows with both parameters,
+so the best setting lies where both boundaries meet; the `bumpy-press` has a cost with a bump, whose best setting lies
+only on the frame's boundary, and most settings near the motor's boundary are not promising. Every seed is run twice:
+without blame, and with the true blame given. Bounds: both thresholds within a tenth of their scale, blame above 0.5 for
+the true cause in 85 % of the crashes with a single one, regret at most 1.3 times as high.
 """
 
 import argparse
@@ -54,7 +54,7 @@ def causes(params: dict[str, float]) -> list[str]:
 
 @cache
 def lowest(machine: str) -> float:
-    """The least cost of a safe setting, on a fine grid."""
+    """The lowest cost of a safe setting, on a fine grid."""
     grid = np.linspace(0.0, 1.0, 501)
     points = ({"speed": float(x), "force": float(y)} for x in grid for y in grid)
     return min(MACHINES[machine](*p.values()) for p in points if not causes(p))

@@ -234,6 +234,15 @@ def test_an_import_from_below_is_allowed(path, source):
     assert complaints(path, source) == []
 
 
+def test_no_two_modules_define_a_class_of_the_same_name():
+    homes: dict[str, list[str]] = {}
+    for path, source in SOURCES.items():
+        for node in ast.parse(source).body:
+            if isinstance(node, ast.ClassDef):
+                homes.setdefault(node.name, []).append(path)
+    assert {name: paths for name, paths in homes.items() if len(paths) > 1} == {}
+
+
 def graph(sources: Mapping[str, str]) -> dict[str, set[str]]:
     """What every module imports by its own words; that a package's `__init__` runs first, too, makes no circle."""
     modules = {module_of(path) for path in sources}

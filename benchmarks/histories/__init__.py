@@ -1,6 +1,6 @@
-"""Histories of studies that `replay.py` records with one edition of crashbo and replays with another.
+"""Histories of studies that `replay.py` records with one version of crashbo and replays with another.
 
-Only names that are public are used, so that the same histories run with every edition.
+Only public names are used, so that the same histories run with every version.
 """
 
 from typing import Any

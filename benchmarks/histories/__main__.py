@@ -3,7 +3,7 @@
     python -m histories record FOLDER [--only PART,...] [--most STEPS]
     python -m histories replay FOLDER
 
-One line of JSON for each history as it ends.
+Prints one line of JSON per history when it ends.
 """
 
 import argparse
@@ -42,7 +42,7 @@ def replay(folder: Path) -> None:
 
 
 def differences(name: str, recorded: list[Step]) -> list[str]:
-    """The first difference of each step that differs, in words."""
+    """The first difference of each step that differs, as text."""
     if name not in ALL:
         return ["of all: nobody here knows this history"] * len(recorded)
     kind, play = ALL[name]

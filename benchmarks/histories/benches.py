@@ -1,6 +1,6 @@
 """Histories of the bench: SQLite files, by the command line and by the HTTP service.
 
-Whoever asks is new at every step, as another process would be. Times, which are never the same, are left out.
+Every step uses new objects, as another process would. Times, which are never the same, are left out.
 """
 
 import http.client
@@ -24,12 +24,12 @@ from histories.tape import FileTape
 
 
 class BenchTape(FileTape):
-    """A SQLite file of the bench, by its commands."""
+    """A SQLite file of the bench, changed by its commands."""
 
     name = "bench.db"
 
     def command(self, *words: str, what: str | None = None, file: str | None = None) -> Any:
-        """One command with its answer to programs: exit code, answers, complaints. Its last word may name a file."""
+        """Run one command: exit code, output and errors. Its last argument may name a file."""
 
         def act(path: Path) -> Any:
             out, err = io.StringIO(), io.StringIO()
@@ -48,7 +48,7 @@ class BenchTape(FileTape):
         return self.command("ask", *words)[1][0]
 
     def packed(self, path: Path) -> bytes:
-        """The whole database, with what still stands in its log; its first trial began when all first trials did."""
+        """The whole database, including its write-ahead log, with a fixed start time of its first trial."""
         whole = path.with_name("whole.db")
         with closing(sqlite3.connect(path)) as source, closing(sqlite3.connect(whole)) as target:
             source.backup(target)
@@ -58,7 +58,7 @@ class BenchTape(FileTape):
         return whole.read_bytes()
 
     def essence(self, saved: bytes) -> Any:
-        """Every row of every table, by what names it."""
+        """Every row of every table, by its key."""
         with self.unpacked(saved) as path, closing(sqlite3.connect(path)) as database:
             database.row_factory = sqlite3.Row
             tables = [name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
@@ -66,7 +66,7 @@ class BenchTape(FileTape):
 
 
 def in_table(row: sqlite3.Row) -> tuple[str, Any]:
-    """A row's name, and what stands in it: Optuna counts rows as they are written, in whatever order that is."""
+    """A row's key and its content: Optuna numbers rows as they are written, in any order."""
     cells = dict(row)
     named = [str(cells[key]) for key in ("study_id", "trial_id", "key", "param_name", "objective") if key in cells]
     values = {key: v for key, v in cells.items() if "datetime" not in key and not key.endswith("_id")}
@@ -100,7 +100,7 @@ print(json.dumps({"cost": (smoke - 60) ** 2 / 1000, "measured": {"smoke": smoke}
 
 
 def oven(tape: BenchTape) -> None:
-    """From a file: trials asked and told, corrected, undone, imported, run by a command."""
+    """From a TOML file: trials asked and told, corrected, undone, imported, run by a command."""
     tape.command("new", "oven.toml", file=OVEN)
     for i in range(8):
         trial = tape.ask(*(("--request", "twice") if i == 3 else ()))
@@ -120,7 +120,7 @@ def oven(tape: BenchTape) -> None:
 
 
 def baked(params: dict[str, Any]) -> list[str]:
-    """What is told of a trial, as words of the command."""
+    """The outcome of a trial, as arguments of the command."""
     smoke = params["heat"] * params["minutes"] ** 0.5 / 10
     if smoke > 90:
         return ["--crash", "burnt", "--measured", "smoke=95", "--censored", "smoke"]
@@ -128,7 +128,7 @@ def baked(params: dict[str, Any]) -> list[str]:
 
 
 def leased(tape: BenchTape) -> None:
-    """From flags: labels only, to be maximised; trials under way, leases that run out, late results, refusals."""
+    """From flags: labels only, maximised; running trials, leases that run out, late results, refusals."""
     tape.command(
         *("new", "walk", "--param", "gait=trot,bound,pace", "--param", "rate=1e-3:1:log", "--param", "lift=0:0.5"),
         *("--maximize", "--min-safe", "0.7", "--noise", "0.05", "--lease", "1000000"),
@@ -147,7 +147,7 @@ def leased(tape: BenchTape) -> None:
 
 
 def finish(tape: BenchTape) -> None:
-    """What the bench says of a study."""
+    """What the bench says about a study."""
     for words in (["best"], ["thresholds"], ["trials"]):
         tape.command(*words)
     tape.do("csv", csv)
@@ -163,7 +163,7 @@ def csv(path: Path) -> str:
 
 @contextmanager
 def server(store: str) -> Iterator[Callable[..., Any]]:
-    """`crashbo serve` on a store; gives a function that sends it a request."""
+    """Run `crashbo serve` on a store; yields a function that sends it a request."""
     code = "import sys; from crashbo.app.cli import main; sys.exit(main())"
     command = [sys.executable, "-c", code, "serve", "--store", store, "--port", "0"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True)
@@ -179,7 +179,7 @@ def server(store: str) -> Iterator[Callable[..., Any]]:
 
 
 def wait_for(port: int) -> None:
-    """The address is announced a moment before anybody listens there."""
+    """Wait until the server listens: it announces its address a moment before."""
     for _ in range(300):
         with closing(socket.socket()) as knock:
             if knock.connect_ex(("127.0.0.1", port)) == 0:
@@ -198,7 +198,7 @@ def request(port: int, path: str, body: Any = None) -> Any:
 
 
 def served(tape: BenchTape) -> None:
-    """One ask for each start of the server: what it has in mind from an earlier one would be up to the clock."""
+    """One ask per start of the server: what it would remember of an earlier one depends on timing."""
     tape.command("new", "oven.toml", file=OVEN)
     tape.command("trials", "--import", "old.csv", file=BAKED)
 
@@ -215,7 +215,7 @@ def served(tape: BenchTape) -> None:
 
 
 def corrected(send: Callable[..., Any]) -> list[Any]:
-    """Everything that can be said of a trial, and what is refused."""
+    """Everything that can be told about a trial, and what is refused."""
     told = {"cost": 1.0, "measured": {"smoke": 30.0}, "request": "t"}
     return [
         send("/api/ask", {"request": "r"}),
@@ -234,7 +234,7 @@ def corrected(send: Callable[..., Any]) -> list[Any]:
 
 
 def observed(send: Callable[..., Any]) -> list[Any]:
-    """What the service says of the study, once it has thought everything out."""
+    """What the service says about the study, once all fits are done."""
     asked, states = send("/api/ask", {}), [trial["state"] for trial in send("/api/trials")[1]]
     told, pending = sum(state in ("success", "crash") for state in states), states.count("pending")
     for _ in range(600):

@@ -1,4 +1,4 @@
-"""Machines for the histories: from params to the arguments of `tell`. Each knows its truth; none is told to a study."""
+"""Machines for the histories: from params to the arguments of `tell`. Each knows its truth, which no study is told."""
 
 from collections.abc import Callable
 from typing import Any
@@ -35,7 +35,7 @@ def of_problem(problem: Any, seed: int = 0) -> Outcome:
 
 
 def robot(params: dict[str, Any]) -> dict[str, Any]:
-    """Of the mixed space: a crash where the load is high."""
+    """On the mixed space: a crash where the load is high."""
     load = params["gain"] + params["legs"]
     if load > 4.5:
         return {"crash": "boards tripped"}
@@ -44,14 +44,14 @@ def robot(params: dict[str, Any]) -> dict[str, Any]:
 
 
 def walker(params: dict[str, Any]) -> dict[str, Any]:
-    """Of the grid, whose options are tuples: crashes are labels alone."""
+    """On the grid, whose options are tuples: crashes are only labels."""
     if params["feet"] == ["left", "left"] and params["size"] > 2:
         return {"crash": True}
     return {"cost": params["size"] ** 2 + (2.0 if params["feet"] == "none" else 0.0)}
 
 
 def queue(params: dict[str, Any]) -> dict[str, Any]:
-    """Of the counts: memory runs out."""
+    """On the counts: memory runs out."""
     load = 0.02 * params["workers"] * (4 + params["depth"])
     if load > 60.0:
         return {"crash": "out of memory"}
@@ -59,14 +59,14 @@ def queue(params: dict[str, Any]) -> dict[str, Any]:
 
 
 def labels(params: dict[str, Any]) -> dict[str, Any]:
-    """Of the square: nothing is measured."""
+    """On the square: nothing is measured."""
     if params["x"] + 0.5 * params["y"] > 1.05:
         return {"crash": "it fell"}
     return {"cost": (params["x"] - 0.9) ** 2 + (params["y"] - 0.4) ** 2}
 
 
 def press(params: dict[str, Any]) -> dict[str, Any]:
-    """Of the square: the best safe point lies on the boundary."""
+    """On the square: the best safe point lies on the boundary."""
     load = params["x"] + params["y"]
     if load > 1.2:
         return {"crash": "fuse"}
@@ -74,9 +74,9 @@ def press(params: dict[str, Any]) -> dict[str, Any]:
 
 
 def boiler(params: dict[str, Any]) -> dict[str, Any]:
-    """Of the square, with four causes: heat above 2.2, flow below 0.3, level between 0.9 and 1, and a lid.
+    """On the square, with four causes: heat above 2.2, flow below 0.3, level between 0.9 and 1, and a lid.
 
-    A crash by flow is blamed, one by heat is measured up to where the sensor ends, the others say nothing.
+    A crash by flow is blamed, one by heat has a reading cut off at the sensor's limit, the others report nothing.
     """
     x, y = params["x"], params["y"]
     heat, flow, level = 1.0 + x + y * y, 1.0 - 0.8 * x, abs(x - y) + 0.1

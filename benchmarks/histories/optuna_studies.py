@@ -1,6 +1,6 @@
 """Histories of Optuna studies under CrashSampler, in journal files.
 
-Whoever asks is new at every step, as another process would be. Times, which are never the same, are left out.
+Every step uses new objects, as another process would. Times, which are never the same, are left out.
 """
 
 import json
@@ -23,7 +23,7 @@ optuna.logging.set_verbosity(optuna.logging.CRITICAL)  # it reports every crash
 
 
 def contents(storage: Any) -> Any:
-    """All that a storage holds, but times."""
+    """Everything in a storage except times."""
     return [
         {
             "name": study.study_name,
@@ -81,7 +81,7 @@ class OptunaTape(FileTape):
         return self.do(what, opened)
 
     def run(self, objective: Callable[[Any], float], n: int = 1, **settings: Any) -> Any:
-        """Run so many trials under one sampler; gives the last."""
+        """Run so many trials with one sampler; returns the last."""
 
         def act(study: Any) -> Any:
             study.optimize(objective, n_trials=n, catch=(crashbo.Crash, crashbo.Void, ZeroDivisionError))
@@ -90,7 +90,7 @@ class OptunaTape(FileTape):
         return self.on("ask" if n == 1 else "ask all", act, **settings)
 
     def ask(self, distributions: Any, **settings: Any) -> Any:
-        """A trial that stays under way."""
+        """A trial that stays pending."""
 
         def act(study: Any) -> Any:
             number = study.ask(distributions).number
@@ -99,7 +99,7 @@ class OptunaTape(FileTape):
         return self.on("ask", act, **settings)
 
     def look(self, **settings: Any) -> Any:
-        """What crashbo makes of it."""
+        """What crashbo says about it."""
         return self.on("look", seen, **settings)
 
     def essence(self, saved: bytes) -> Any:
@@ -113,7 +113,7 @@ def journal(path: Path) -> Any:
 
 
 def seen(study: Any) -> dict[str, Any]:
-    """What crashbo makes of an Optuna study."""
+    """What crashbo says about an Optuna study."""
     found = insight(study)
     crashes = [t.number for t in found.trials if t.state == "crash"]
     return {
@@ -141,7 +141,7 @@ def jump(trial: Any) -> float:
 
 
 def jumps(tape: OptunaTape) -> None:
-    """Nothing declared; wishes, whole and in part; a void and a bug among the trials; one sampler for several."""
+    """Nothing declared; enqueued trials, complete and partial; a void and a bug; one sampler for several trials."""
     tape.begin("maximize")
     whole = {"knee": 0.3, "hip": 0.4, "stiffness": 10.0, "gait": "a", "legs": 3}
     tape.on("enqueue", lambda study: study.enqueue_trial(whole))
@@ -168,7 +168,7 @@ def bug(trial: Any) -> float:
 
 
 def declared(tape: OptunaTape) -> None:
-    """Settings in the storage, trials under way, corrections, a lease that ran out, and no seed but the study's own."""
+    """Settings in the storage, running trials, corrections, a lease that ran out, and the study's own seed."""
     space = {
         "x": FloatDistribution(0, 1),
         "y": FloatDistribution(1e-3, 1, log=True),
@@ -193,7 +193,7 @@ def declared(tape: OptunaTape) -> None:
 
 
 def born(params: dict[str, Any], distributions: Any) -> Any:
-    """A finished trial that began at a time that is the same in every record."""
+    """A finished trial with a fixed start time."""
     trial = optuna.create_trial(value=0.5, params=params, distributions=distributions)
     trial.datetime_start = trial.datetime_complete = datetime.fromisoformat(BORN)
     return trial
@@ -233,7 +233,7 @@ def branches(tape: OptunaTape) -> None:
 
 
 def strategies(tape: OptunaTape) -> None:
-    """Another strategy, a record of one, and labels alone."""
+    """Another strategy, one given as a record, and labels only."""
 
     def objective(trial: Any) -> float:
         x, y = trial.suggest_float("x", 0, 1), trial.suggest_float("y", 0, 1)

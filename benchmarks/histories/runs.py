@@ -16,7 +16,7 @@ Experiment = Callable[[dict[str, Any]], Any]
 
 
 class AtOnce(Executor):
-    """Runs what is submitted at once: several trials under way, and always the same order."""
+    """An executor that runs tasks immediately: several pending trials, always in the same order."""
 
     def submit(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> "Future[Any]":
         """The finished future."""
@@ -33,7 +33,7 @@ def walk(tape: StudyTape, outcome: machines.Outcome, space: Any, **settings: Any
 
 
 def alone(tape: StudyTape) -> None:
-    """Somebody looks at the study after every trial, which must change nothing."""
+    """The study is inspected after every trial, which must change nothing."""
 
     def watch(study: Any, trial: Any, _: int) -> None:
         seen = study.p_safe(trial.params), {n: c.interval for n, c in study.thresholds.items()}
@@ -78,7 +78,7 @@ def said(result: Any) -> list[Any]:
 
 
 def dying(experiment: Experiment, trial: int) -> Experiment:
-    """An experiment during whose trial of that number, counted from here, the process dies."""
+    """An experiment in whose n-th trial from here the process dies."""
     calls = iter(range(trial + 1))
 
     def dies(params: dict[str, Any]) -> Any:
@@ -90,7 +90,7 @@ def dying(experiment: Experiment, trial: int) -> Experiment:
 
 
 def journal(tape: JournalTape) -> None:
-    """Resumed at every trial; the last line torn, trials lost and settled in each of the three ways; repeats."""
+    """Resumed at every trial; an incomplete last line, lost trials settled in each of the three ways; repeats."""
     experiment = machines.raised(machines.press)
     study = {"space": SQUARE, "constraints": ["load"], "seed": 8, "start": [{"x": 0.3, "y": 0.2}]}
     tape.run("begin", experiment, 5, **study)
@@ -110,7 +110,7 @@ def journal(tape: JournalTape) -> None:
 
 
 def journal_of_several(tape: JournalTape) -> None:
-    """A mixed space, trials under way together, voids, and a budget."""
+    """A mixed space, several pending trials, voids, and a budget."""
     calls: list[int] = []
 
     def experiment(params: dict[str, Any]) -> Any:

@@ -103,7 +103,7 @@ def go_on(tape: StudyTape, machine: Outcome, trials: int) -> None:
 
 
 def look(study: Any) -> dict[str, Any]:
-    """What a study says of itself, and what it proposes after all this looking, which must change nothing."""
+    """What a study says about itself, and what it proposes afterwards: inspecting it must change nothing."""
     latest = [t.params for t in study.trials[-4:]]
     name = next(iter(latest[0]))
     probes = latest + [{**a, name: b[name]} for a, b in pairwise(latest)]  # where nothing was
@@ -134,7 +134,7 @@ def kinds(value: Any) -> Any:
 
 
 def by_strategy(name: str, tape: StudyTape) -> None:
-    """A strategy, and a few trials under way at once."""
+    """A strategy, and a few pending trials at the same time."""
     study = informed("gardner1", 10) if name in INFORMED else on("gardner1", 10)
     tape.new(study.space, study.constraints, strategy=name, **study.settings)
     go_on(tape, study.machine, study.trials)
@@ -185,7 +185,7 @@ def other_mind(tape: StudyTape) -> None:
 
 
 def batches(tape: StudyTape) -> None:
-    """Several trials under way, told out of order, some of them never."""
+    """Several pending trials, told out of order, some of them never."""
     tape.new(SQUARE, ["load"], seed=7)
     for n in (3, 4, 2, 3):
         trials = tape.ask_batch(n)
@@ -240,7 +240,7 @@ def contradictions(tape: StudyTape) -> None:
 
 
 def confirmed(tape: StudyTape) -> None:
-    """Repeats of the best, one of them void, and of a wish; start points wait meanwhile."""
+    """Repeats of the best, one of them void, and of a given setting, while start points wait."""
     tape.new(SQUARE, ["load"], start=[{"x": 0.5, "y": 0.5}, {"x": 0.2, "y": 0.9}], seed=1)
     tape.tell({"x": 0.4, "y": 0.4}, **machines.press({"x": 0.4, "y": 0.4}))
     tape.do("confirm", lambda s: report(s.confirm(1)))
@@ -261,7 +261,7 @@ def report(confirmation: Any) -> list[Any]:
 
 
 def refusal(act: Callable[[], Any]) -> str:
-    """The words in which it is refused."""
+    """The error message."""
     try:
         act()
     except ValueError as error:
@@ -270,7 +270,7 @@ def refusal(act: Callable[[], Any]) -> str:
 
 
 def told_beforehand(tape: StudyTape, problem: str, count: int) -> Outcome:
-    """A study that begins with trials of others; gives its machine."""
+    """A study that begins with old trials; returns its machine."""
     study = on(problem, 0)
     low, high = np.array([[p.low, p.high] for p in study.space.values()]).T
     points = np.random.default_rng(count).uniform(low, high, (count, len(low)))
@@ -282,7 +282,7 @@ def told_beforehand(tape: StudyTape, problem: str, count: int) -> Outcome:
 
 
 def held(tape: StudyTape) -> None:
-    """Past 30 and past 60 trials: hyperparameters are held, then learnt anew; climbs are shorter."""
+    """After 30 and after 60 trials: hyperparameters are held, then learnt again; local ascents are shorter."""
     machine = told_beforehand(tape, "eggcrate2d", 26)
     go_on(tape, machine, 42)
     tape.tell(30, void="a correction makes memory old", replace=True)
@@ -291,7 +291,7 @@ def held(tape: StudyTape) -> None:
 
 
 def many(tape: StudyTape) -> None:
-    """Past 300 trials: the shortest climbs, and hyperparameters that are taken for known."""
+    """After 300 trials: the shortest local ascents, and hyperparameters that count as known."""
     machine = told_beforehand(tape, "gardner1", 299)
     go_on(tape, machine, 3)
     for trial in tape.ask_batch(2):

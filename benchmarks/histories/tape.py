@@ -1,9 +1,9 @@
-"""A study's history on tape: recorded with one edition of crashbo, replayed step by step with another.
+"""A study's history on tape: recorded with one version of crashbo, replayed step by step with another.
 
-A history is a function that does something to a study, step after step. Every step begins with the study as it was
-saved before and ends with it saved again. While it is recorded, a step's answer and the saved study are kept. While it
-is replayed, each step begins with the study that was recorded, whatever this edition has made of the one before, and
-the history is given the recorded answers: so it goes the recorded way to its end, and one difference hides no other.
+A history is a function that changes a study step by step. Every step begins by loading the saved study and ends by
+saving it again. Recording keeps each step's answer and the saved study. Replaying starts each step from the recorded
+study, whatever this version made of the step before, and gives the history the recorded answers: so it follows the
+recorded path to its end, and one difference does not hide others.
 """
 
 import json
@@ -37,7 +37,7 @@ class Difference(NamedTuple):
 
 
 class Enough(Exception):
-    """The history is as long as it was wanted."""
+    """The history is long enough."""
 
 
 class Late(BaseException):
@@ -58,7 +58,7 @@ class Tape:
         self.differences: list[Difference] = []
 
     def step(self, what: str, act: Callable[[bytes], tuple[Any, bytes]]) -> Any:
-        """Do something to the saved study; gives the answer as recorded."""
+        """Do something to the saved study; returns the recorded answer."""
         before, number = self.steps[-1].after if self.steps else b"", len(self.steps)
         if number >= (self.most or 10**9) or (self.recorded is not None and number >= len(self.recorded)):
             raise Enough
@@ -81,7 +81,7 @@ class Tape:
         raise NotImplementedError
 
     def _compared(self, old: Step, new: Step) -> Iterator[str]:
-        """In what a step differs from the recorded one, in words."""
+        """How a step differs from the recorded one, as text."""
         if old.what != new.what:
             yield f"is {new.what!r}, was {old.what!r}: the history itself is another"
         yield from unlike(old.answer, new.answer, "answer")
@@ -94,17 +94,17 @@ class StudyTape(Tape):
     """An Optimizer, as `to_json` saves it."""
 
     def do(self, what: str, act: Callable[[Any], Any]) -> Any:
-        """Do something to the optimizer; where that gives another one, or a result, the history goes on with it."""
+        """Do something to the optimizer; if that returns another one, or a result, the history continues with it."""
 
         def on_saved(before: bytes) -> tuple[Any, bytes]:
-            study = crashbo.Optimizer.from_json(before.decode()) if before else None
-            answer = act(study)
+            optimizer = crashbo.Optimizer.from_json(before.decode()) if before else None
+            answer = act(optimizer)
             if isinstance(answer, crashbo.Optimizer):
-                study, answer = answer, None
+                optimizer, answer = answer, None
             elif isinstance(answer, crashbo.Result):
-                study, answer = answer.optimizer, [answer.stopped, answer.table()]
-            assert study is not None
-            return answer, study.to_json().encode()
+                optimizer, answer = answer.optimizer, [answer.stopped, answer.table()]
+            assert optimizer is not None
+            return answer, optimizer.to_json().encode()
 
         return self.step(what, on_saved)
 
@@ -114,24 +114,24 @@ class StudyTape(Tape):
 
     def ask(self) -> Any:
         """The next trial, as plain values."""
-        return self.do("ask", lambda study: study.ask())
+        return self.do("ask", lambda optimizer: optimizer.ask())
 
     def ask_batch(self, n: int) -> Any:
         """The next trials from one fit."""
-        return self.do("ask_batch", lambda study: study.ask_batch(n))
+        return self.do("ask_batch", lambda optimizer: optimizer.ask_batch(n))
 
     def tell(self, trial: Any, **told: Any) -> Any:
         """Tell a trial as it was asked, a number, or params."""
         named = trial["number"] if isinstance(trial, dict) and "number" in trial else trial
-        return self.do("tell", lambda study: study.tell(named, **told))
+        return self.do("tell", lambda optimizer: optimizer.tell(named, **told))
 
     def essence(self, saved: bytes) -> Any:
-        """All but the format's version."""
+        """Everything except the version of the format."""
         return {part: value for part, value in json.loads(saved).items() if part != "crashbo"}
 
 
 class FileTape(Tape):
-    """A study in a file, in a folder of its own that is the working directory meanwhile."""
+    """A study in a file, in its own folder, which is the working directory during a step."""
 
     name = "study"
 
@@ -173,7 +173,7 @@ class _Unpacked:
 
 
 def performed(what: str, act: Callable[[bytes], tuple[Any, bytes]], before: bytes) -> Step:
-    """A step done, with the warnings that it gave."""
+    """The answer of a step, with its warnings."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         answer, after = act(before)
@@ -211,7 +211,7 @@ def _plain(value: Any) -> Any:
 
 
 def unlike(old: Any, new: Any, at: str) -> Iterator[str]:
-    """Where two plain values differ, in words. Floats count to their last bit; what only the new one has is ignored."""
+    """Where two plain values differ, as text. Floats are compared exactly; new keys are ignored."""
     if at.endswith(".noise"):  # said of the cost alone it may be a number or a mapping, which mean the same
         old, new = ({"cost": said} if isinstance(said, float) else said for said in (old, new))
     if isinstance(old, Mapping) and isinstance(new, Mapping):

@@ -1,10 +1,10 @@
-"""The best jump of Solo8 that there is: a long search on the perfect robot, then repeats on the noisy one.
+"""The best possible jump of Solo8: a long search on the perfect robot, then repeats on the noisy one.
 
     pip install -e '.[robot]' cmaes
-    python benchmarks/solo8/best.py                           # about 10 minutes a core
+    python benchmarks/solo8/best.py                           # about 10 minutes per core
 
-CMA-ES from the best of 256 Sobol points, several starts, with the current kept a margin below the trip level: without
-one, the best jump is one that noise trips. The winner is the tallest of which 20 of 20 repeats succeed.
+CMA-ES from the best of 256 Sobol points, several starts, with a margin between the current and the trip level: without
+it, the best jump would be one that trips by noise. The winner is the highest jump for which 20 of 20 repeats succeed.
 """
 
 import argparse
@@ -32,7 +32,7 @@ def fly(x: np.ndarray) -> Flight:
 
 
 def loss(flight: Flight, most: float) -> float:
-    """Minus the height; a jump that crashes is worse than any, the more so the farther it is beyond."""
+    """Minus the height; a crash is worse than any jump, and worse the farther it is beyond the limit."""
     if flight.crash:
         return 1.0
     return -flight.height if flight.current <= most else min((flight.current - most) / 100.0, 1.0)

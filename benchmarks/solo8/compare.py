@@ -1,16 +1,16 @@
-"""Solo8's jump given to crashbo and to Optuna's samplers: 50 trials from (0, 0, 1, 1), heights and crashes.
+"""Solo8's jump with crashbo and with Optuna's samplers: 50 trials from (0, 0, 1, 1), heights and crashes.
 
     pip install -e '.[robot]' optuna cmaes torch              # torch: for Optuna's GP sampler
     python benchmarks/solo8/compare.py                        # all methods, 10 seeds
     python benchmarks/solo8/compare.py --methods crashbo,tpe-fail --seeds 3
 
-Every method sees the same noisy robot. What each does with a crash, the first word is the sampler:
-    crashbo      learns from it, as `crashbo demo` does: that is the very study
-    ...-fail     is told a failed trial, which Optuna keeps and its samplers ignore
-    ...-low      is told a jump of 0.25 m, the height at rest: a penalty that somebody has to invent
+Every method sees the same noisy robot. How each handles a crash (the first part of a name is the sampler):
+    crashbo      learns from it; this is the same study as in `crashbo demo`
+    ...-fail     is told a failed trial, which Optuna stores and its samplers ignore
+    ...-low      is told a jump of 0.25 m, the height at rest: an invented penalty
 
-The best repeatable jump: settings in the order of their observed heights, the first of which ten repeats all succeed;
-its height is the mean of those. For crashbo also the learnt trip current (the truth is 112.34 A).
+The best repeatable jump: of all settings in order of their observed heights, the first for which ten repeats all
+succeed; its height is their mean. For crashbo also the learnt trip current (the truth is 112.34 A).
 """
 
 import argparse
@@ -73,7 +73,7 @@ def run(study: Study) -> Figures:
 
 
 def repeatable(problem, jumps, rng):
-    """Mean height of ten repeats at the best setting of which all succeed, and that setting."""
+    """Mean height of ten repeats at the best setting for which all succeed, and that setting."""
     for _, params in sorted(jumps, key=lambda jump: -jump[0]):
         heights = []
         for _ in range(REPEATS):
@@ -136,7 +136,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--trials", type=int, default=50)
     parser.add_argument("--workers", type=int, default=None)
-    parser.add_argument("--details", action="store_true", help="a line a study, too")
+    parser.add_argument("--details", action="store_true", help="one line per study, too")
     options = parser.parse_args()
     problem = crashbo.problems.get("solo8-jump")
     known = -problem.truth(problem.optimum).cost

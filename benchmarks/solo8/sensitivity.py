@@ -3,7 +3,7 @@
     python benchmarks/solo8/sensitivity.py                    # 1,024 base points, 6,144 jumps: 4 minutes on 2 cores
     python benchmarks/solo8/sensitivity.py --points 64
 
-The height is that of a perfect robot whose boards never trip, so that it is there for every x. First-order indices by
+The height is that of a perfect robot whose boards never trip, so that it exists for every x. First-order indices by
 Saltelli (2010), total ones by Jansen (1999), 90 % intervals by bootstrap. Crashes are counted over the same points.
 """
 

@@ -60,7 +60,7 @@ class Story:
     @property
     def crashes(self) -> int:
         """How many trials crashed."""
-        return _crashes(self.trials)
+        return sum(t.state == "crash" for t in self.trials)
 
 
 class Stopped(KeyboardInterrupt):
@@ -130,12 +130,8 @@ def _line(told: Trial, best: Trial | None, learnt: Learnt) -> str:
     return f"{told.number:5d}   {where}   {what:<33s} {top}   {_threshold(learnt)}"
 
 
-def _crashes(trials: Sequence[Trial]) -> int:
-    return sum(t.state == "crash" for t in trials)
-
-
 def _counts(trials: Sequence[Trial]) -> str:
-    crashes = _crashes(trials)
+    crashes = sum(t.state == "crash" for t in trials)
     return f"{counted(len(trials) - crashes, 'jump')}, {counted(crashes, 'crash', 'crashes')}"
 
 

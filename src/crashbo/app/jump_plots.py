@@ -10,10 +10,8 @@ from numpy.typing import NDArray
 
 from crashbo.app import plots
 from crashbo.app.demo import Story
-from crashbo.app.plots import CRASH, LEVEL, MODEL, NEXT, SUCCESS, Axes, Figure
+from crashbo.app.plots import CRASH, LEVEL, MODEL, NEXT, SUCCESS, Array, Axes, Figure
 from crashbo.app.slices import JumpSlice
-
-Array = NDArray[np.float64]
 
 _BAND, _TRUTH = "#E69F00", "#666666"
 _HALO = "white"

@@ -106,7 +106,8 @@ def _draw_cost(axes: Axes, seen: Illustration) -> None:
     axes.set_ylim(0.0, 5.4)
     _draw_belief(axes, seen.speeds, seen.cost_mean, seen.cost_std, seen.true_cost)
     axes.plot(seen.tried, seen.costs, "o", color=SUCCESS, markersize=6, zorder=5)
-    axes.plot(*_at(seen.tried[seen.crashed], 0.25), "x", color=CRASH, markersize=9, markeredgewidth=2.4, zorder=5)
+    crashed = seen.tried[seen.crashed]
+    axes.plot(crashed, np.full_like(crashed, 0.25), "x", color=CRASH, markersize=9, markeredgewidth=2.4, zorder=5)
     best = seen.best
     _say(axes, "best so far", (seen.tried[best], seen.costs[best]), (-4, -17), SUCCESS, ha="center")
     _say(axes, "mean ± 2 std", _on(seen.speeds, seen.cost_mean, 9.2), (0, 7), MODEL, ha="center")
@@ -206,8 +207,3 @@ def _say(
 def _on(x: Array, curve: Array, at: float) -> tuple[float, float]:
     """The point of a curve at x = at."""
     return at, float(np.interp(at, x, curve))
-
-
-def _at(x: Array, height: float) -> tuple[Array, Array]:
-    """Points at one height."""
-    return x, np.full_like(x, height)

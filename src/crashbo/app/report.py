@@ -7,7 +7,7 @@ from html import escape
 from pathlib import Path
 
 from crashbo.app import html_page
-from crashbo.app.bench import Definition, table
+from crashbo.app.bench import table
 from crashbo.app.gathered import Gathered
 from crashbo.app.text import value_text
 from crashbo.version import __version__
@@ -32,7 +32,8 @@ def write(gathered: Gathered, path: Path, pngs: Path | None = None) -> list[Path
 
 def to_html(gathered: Gathered, drawn: dict[str, bytes]) -> str:
     """The report as HTML."""
-    name, goal = gathered.definition.name, _goal(gathered.definition)
+    name, label = gathered.definition.name, gathered.definition.label
+    goal = f"{'highest' if gathered.definition.study.direction == 'maximize' else 'lowest'} {label}"
     parts = [
         f"<h1>{escape(name)}</h1><p class='soft'>{escape(goal)} · {gathered.when} · crashbo {__version__}</p>",
         _numbers(gathered),
@@ -44,10 +45,6 @@ def to_html(gathered: Gathered, drawn: dict[str, bytes]) -> str:
         _trials(gathered),
     ]
     return html_page.page(f"{name} · crashbo", parts)
-
-
-def _goal(definition: Definition) -> str:
-    return f"{'highest' if definition.study.direction == 'maximize' else 'lowest'} {definition.label}"
 
 
 def _numbers(g: Gathered) -> str:

@@ -4,14 +4,11 @@ from itertools import cycle
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from crashbo.app.plots import CRASH, LEVEL, MODEL, NEXT, SUCCESS, Axes, Figure, dress, title
+from crashbo.app.plots import CRASH, LEVEL, MODEL, NEXT, SUCCESS, Array, Axes, Figure, dress, title
 from crashbo.app.results import curves
 from crashbo.paper.methods import METHODS
 from crashbo.paper.summary import Cell, Summary, std
-
-Array = NDArray[np.float64]
 
 _LEAST = 1e-4  # regrets below it are drawn there: they are below what can be measured
 _DECADES = 30.0  # ratio of values above which an axis is logarithmic

@@ -3,19 +3,18 @@
 Colours have the same meanings as in `plots`.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crashbo.app.bench.overview import Level, Slice
 from crashbo.app.gathered import Gathered
-from crashbo.app.plots import CRASH, LEVEL, MODEL, NEXT, SUCCESS, Axes, Figure, dress, panel, title
+from crashbo.app.plots import CRASH, LEVEL, MODEL, NEXT, SUCCESS, Array, Axes, Figure, dress, panel, title
 from crashbo.app.text import value_text
 from crashbo.optimizer.records import Trial
-from crashbo.search.space import Choice, Parameter
+from crashbo.search.space import Choice
 
-Array = NDArray[np.float64]
 _SIZE = 7.6, 3.1  # inch
 _BAND = "#E69F00"
 _SAFE = 0.9
@@ -37,7 +36,8 @@ def draw_all(g: Gathered) -> dict[str, Figure]:
 def draw_cost(g: Gathered) -> Figure:
     """Cost over trials, with crashes and voids marked."""
     label, unit = g.definition.label, g.definition.study.units.get("cost", "")
-    figure, axes = panel(_SIZE, _plain(f"{_capital(label)} over trials"), "crosses are crashes, rings are voids")
+    name = f"{label[:1].upper()}{label[1:]} over trials"
+    figure, axes = panel(_SIZE, _plain(name), "crosses are crashes, rings are voids")
     done = [t for t in g.trials if t.state == "success"]
     if done:
         costs = np.array([t.cost for t in done], dtype=float)
@@ -99,7 +99,7 @@ def draw_slice(g: Gathered, found: Slice) -> Figure:
     if found.cost is not None:
         colours = "viridis" if g.definition.study.direction == "maximize" else "viridis_r"
         fields.insert(0, (found.cost, f"expected {label}", colours, (float(found.cost.min()), float(found.cost.max()))))
-    x, y = (_grid(g, name, values) for name, values in zip(found.axes, found.grid, strict=True))
+    x, y = (_coordinates(g, name, values) for name, values in zip(found.axes, found.grid, strict=True))
     for axes, (field, words, colours, (low, high)) in zip(panels, fields, strict=True):
         smooth = not any(isinstance(g.definition.space.parameters[name], Choice) for name in found.axes)
         shading = "gouraud" if smooth else "nearest"
@@ -119,7 +119,8 @@ def draw_line(g: Gathered, found: Slice) -> Figure:
     """Expected cost and P(safe) over the only parameter."""
     figure = Figure(figsize=(7.6, 4.6), layout="constrained")
     upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=[3, 2])
-    x = _grid(g, found.axes[0], found.grid[0])
+    name = found.axes[0]
+    x = _coordinates(g, name, found.grid[0])
     for axes in (upper, lower):
         dress(axes)
     title(upper, f"Expected {g.definition.label}", "with its 90 % interval")
@@ -129,13 +130,12 @@ def draw_line(g: Gathered, found: Slice) -> Figure:
         )
         upper.plot(x, found.cost, color=MODEL, linewidth=1.8)
     done = [t for t in g.trials if t.state == "success"]
-    upper.plot([_place(g, found.axes[0], t) for t in done], [t.cost for t in done], "o", color=SUCCESS, markersize=5)
+    at = _coordinates(g, name, [t.params[name] for t in done])
+    upper.plot(at, [t.cost for t in done], "o", color=SUCCESS, markersize=5)
     title(lower, "P(safe)", "")
     lower.plot(x, found.p_safe, color=NEXT, linewidth=1.8)
-    crashed = [t for t in g.trials if t.state == "crash"]
-    lower.plot(
-        [_place(g, found.axes[0], t) for t in crashed], [0.03] * len(crashed), "x", color=CRASH, markeredgewidth=2.2
-    )
+    crashed = _coordinates(g, name, [t.params[name] for t in g.trials if t.state == "crash"])
+    lower.plot(crashed, [0.03] * len(crashed), "x", color=CRASH, markeredgewidth=2.2)
     lower.set_ylim(-0.03, 1.05)
     _name_axes(lower, g, found.axes)
     return figure
@@ -159,7 +159,7 @@ def _dots(axes: Axes, g: Gathered, names: tuple[str, ...]) -> None:
     for t in g.trials:
         if t.state not in ("success", "crash"):
             continue
-        at = [_place(g, name, t) for name in names]
+        at = [_coordinates(g, name, [t.params[name]]) for name in names]
         if t.state == "crash":
             axes.plot(*at, "x", color="white", markersize=7, markeredgewidth=3.6)
             axes.plot(*at, "x", color=CRASH, markersize=7, markeredgewidth=2.0)
@@ -186,16 +186,12 @@ def _name_axes(axes: Axes, g: Gathered, names: tuple[str, ...]) -> None:
     axes.tick_params(labelsize=8.5)
 
 
-def _grid(g: Gathered, name: str, values: tuple[Any, ...]) -> Array:
-    return np.array([_coordinate(g.definition.space.parameters[name], v) for v in values], dtype=float)
-
-
-def _place(g: Gathered, name: str, trial: Trial) -> float:
-    return _coordinate(g.definition.space.parameters[name], trial.params[name])
-
-
-def _coordinate(parameter: Parameter, value: Any) -> float:
-    return float(parameter.options.index(value)) if isinstance(parameter, Choice) else float(value)
+def _coordinates(g: Gathered, name: str, values: Sequence[Any]) -> Array:
+    """Values of a parameter as positions on an axis; a choice is at the position of its option."""
+    parameter = g.definition.space.parameters[name]
+    if isinstance(parameter, Choice):
+        values = [parameter.options.index(v) for v in values]
+    return np.array(values, dtype=float)
 
 
 def _ends(values: Array, always: list[float]) -> tuple[float, float]:
@@ -215,7 +211,3 @@ def _with_unit(name: str, unit: str) -> str:
 def _plain(text: str) -> str:
     """Text escaped for matplotlib, where a dollar sign would begin a formula."""
     return text.replace("\\", "").replace("$", r"\$")[:80]
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]

@@ -15,9 +15,10 @@ from crashbo.app.bench.definition import LARGEST, Definition, check_text, extras
 from crashbo.app.bench.fair_lock import FairLock
 from crashbo.integrations.optuna import Insight, insight
 from crashbo.integrations.optuna.corrections import Correction
-from crashbo.integrations.optuna.ledger import Entry, Ledger
+from crashbo.integrations.optuna.ledger import Entry, Ledger, entries_of, space_of
 from crashbo.integrations.optuna.proposer import Batch, Proposer
 from crashbo.integrations.optuna.settings import Settings
+from crashbo.integrations.optuna.spaces import fits
 from crashbo.optimizer.records import Trial
 from crashbo.optimizer.study import best_of
 from crashbo.optimizer.told import Told, judge
@@ -89,18 +90,18 @@ class Bench:
     @property
     def definition(self) -> Definition:
         """The definition of the study, from the store."""
-        page = self.ledger.read()
-        settings = page.settings
-        label, units, run = extras_in(page.attrs.get(store.EXTRAS))
-        constraints = settings.constraints_for([t for t in page.reading.records(settings) if t.counts])
+        reading = self.ledger.read()
+        settings, space = reading.declared, space_of(reading.distributions)
+        label, units, run = extras_in(reading.attrs.get(store.EXTRAS))
+        constraints = settings.constraints_for([t for t in reading.records(settings) if t.counts])
         said = {"units": units, **settings.options, "constraints": constraints, "direction": self.ledger.direction}
-        return Definition(self.ledger.name, page.space, said, lease=settings.lease, label=label, run=run)
+        return Definition(self.ledger.name, space, said, lease=settings.lease, label=label, run=run)
 
     def entries(self) -> list[Entry]:
         """Every trial, in order of number."""
-        page = self.ledger.read()
-        entries = page.entries()
-        self._open = page.settings, {e.trial.number: e for e in entries if e.open and not e.finished}
+        reading = self.ledger.read()
+        entries = entries_of(reading)
+        self._open = reading.declared, {e.trial.number: e for e in entries if e.open and not e.finished}
         return entries
 
     def entry(self, number: int) -> Entry:
@@ -196,16 +197,16 @@ class Bench:
     def add_all(self, words: Sequence[tuple[Mapping[str, Any], Told, str | None]]) -> int:
         """Add trials that were not asked for, all or none; returns how many were new, by their request ids."""
         with self._writing:
-            page = self.ledger.read()
+            reading = self.ledger.read()
             for params, told, request in words:
                 _check_request(request)
-                _check(judge(told, page.settings.constraints))
-                if not page.places(params):
+                _check(judge(told, reading.declared.constraints))
+                if not fits(params, reading.distributions):
                     raise ValueError(
-                        f"params must give each of {', '.join(page.distributions)}, and nothing else, a value that it "
-                        f"can have; got {dict(params)!r}. Mend it."
+                        f"params must give each of {', '.join(reading.distributions)}, and nothing else, a value that "
+                        f"it can have; got {dict(params)!r}. Mend it."
                     )
-            known = {e.request for e in page.entries() if not e.choosing} - {None}
+            known = {e.request for e in entries_of(reading) if not e.choosing} - {None}
             new = [word for word in words if word[2] not in known]
             self.ledger.add_all(new)
             return len(new)

@@ -82,6 +82,8 @@ class Definition:
         parameters, constraints = _tables(said)
         cost = said.get("cost", {})
         _only(cost, {"label", "unit"}, "cost")
+        rules = said.get("run", {})
+        _only(rules, {"timeout", "on_timeout", "on_exit", "exits", "on_kill", "on_rubbish"}, "run")
         units = {
             name: table["unit"]
             for name, table in {**parameters, **constraints, "cost": cost}.items()
@@ -100,7 +102,7 @@ class Definition:
             lease=said.get("lease"),
             start=tuple(space.check(params) for params in said.get("start", ())),
             label=cost.get("label", "cost"),
-            run=_run_rules(said.get("run", {})),
+            run=RunRules(**rules),
         )
         assert definition.study  # checks that the options are consistent
         return definition
@@ -205,11 +207,6 @@ def _constraint(name: str, table: Mapping[str, Any]) -> AnyConstraint:
         noise=table.get("noise"),
         censored=bool(table.get("censored", False)),
     )
-
-
-def _run_rules(said: Mapping[str, Any]) -> RunRules:
-    _only(said, {"timeout", "on_timeout", "on_exit", "exits", "on_kill", "on_rubbish"}, "run")
-    return RunRules(**said)
 
 
 def _only(said: Any, known: set[str], what: str) -> None:

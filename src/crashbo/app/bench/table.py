@@ -152,7 +152,7 @@ def to_text(definition: Definition, trials: Sequence[Trial]) -> str:
     shown = [c for c in columns(definition, trials) if c[1] not in ("p_model", "origin")]
     shown = [c for c in shown if c[1] not in ("reason", "blame", "censored") or any(cell(t, c) for t in trials)]
     rows = [["#" if name == "number" else name for _, name in shown]]
-    rows += [[_brief(cell(t, column)) for column in shown] for t in trials]
+    rows += [[" ".join(value_text(cell(t, column)).split())[:40] for column in shown] for t in trials]
     widths = [max(len(row[i]) for row in rows) for i in range(len(shown))]
     texts = {i for i, (_, name) in enumerate(shown) if name in ("state", "reason", "blame", "censored")}
     return "\n".join(
@@ -161,7 +161,3 @@ def to_text(definition: Definition, trials: Sequence[Trial]) -> str:
         ).rstrip()
         for row in rows
     )
-
-
-def _brief(value: Any) -> str:
-    return " ".join(value_text(value).split())[:40]

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 import anyio
 import numpy as np
@@ -32,7 +32,6 @@ from crashbo.version import __version__
 
 PAGE = Path(__file__).parents[1] / "page"
 _PING = 15.0  # seconds between keep-alive comments on an event stream
-T = TypeVar("T")
 TrialNumber = Annotated[int, PathPart(ge=0, le=10**9, description="number of the trial")]
 
 

@@ -19,7 +19,7 @@ from crashbo.integrations.optuna.atomic import atomic
 from crashbo.integrations.optuna.proposer import Batch, Planned
 from crashbo.integrations.optuna.settings import Settings, declared_in, direction_of
 from crashbo.integrations.optuna.snapshot import Suggestion
-from crashbo.integrations.optuna.spaces import Axes, common
+from crashbo.integrations.optuna.spaces import Distributions
 from crashbo.integrations.optuna.stored import Reading
 from crashbo.integrations.optuna.writing import End
 from crashbo.optimizer.records import Trial
@@ -73,18 +73,18 @@ class Ledger:
         """Whether the cost is minimized or maximized."""
         return direction_of(self.study.direction)
 
-    def read(self) -> "Page":
+    def read(self) -> Reading:
         """The current content of the storage."""
-        return Page(Reading.of(self.study))
+        return Reading.of(self.study)
 
     def entry(self, number: int) -> tuple[Entry, Settings, Mapping[str, Any]] | None:
         """One trial, read without the others, with the study's settings and attributes; None if it does not exist."""
         storage, attrs = self.study._storage, self.study.user_attrs
         settings = declared_in(attrs)
         if settings.space is None:  # then the parameters follow from all trials together
-            page = self.read()
-            entries = page.entries()
-            return (entries[number], page.settings, page.attrs) if 0 <= number < len(entries) else None
+            reading = self.read()
+            entries = entries_of(reading)
+            return (entries[number], reading.declared, reading.attrs) if 0 <= number < len(entries) else None
         try:
             found = storage.get_trial(storage.get_trial_id_from_study_id_trial_number(self.study._study_id, number))
         except (KeyError, OverflowError):
@@ -108,8 +108,9 @@ class Ledger:
         Returns None if others have taken the point, or the queued trial, since the batch was planned; `ours` are trials
         of this batch. Databases create one trial at a time, so the second of two workers sees the first one's.
         """
-        suggestion = asdict(planned.suggestion)
-        notes = {keys.LEASE: self._until(lease, batch), keys.REQUEST: request, keys.PROPOSAL: suggestion}
+        seconds = lease or batch.snapshot.settings.lease
+        until = None if seconds is None else time.time() + seconds
+        notes = {keys.LEASE: until, keys.REQUEST: request, keys.PROPOSAL: asdict(planned.suggestion)}
         try:
             with atomic(self.study) as (storage, undoes):
                 if planned.queued is not None:
@@ -152,10 +153,6 @@ class Ledger:
                 )
                 storage.create_new_trial(self.study._study_id, template_trial=trial)
 
-    def _until(self, lease: float | None, batch: Batch) -> float | None:
-        seconds = lease or batch.snapshot.settings.lease
-        return None if seconds is None else time.time() + seconds
-
     def _pop(self, storage: BaseStorage, planned: Planned, batch: Batch, notes: Mapping[str, Any]) -> int | None:
         """Hand out a queued trial; None if somebody else did."""
         trial_id = planned.queued
@@ -185,41 +182,16 @@ class Ledger:
         return batch.snapshot.rivals(planned.suggestion, stored.under_way(others, batch.snapshot.settings))
 
 
-@dataclass(frozen=True)
-class Page:
-    """The content of a study's storage at one moment."""
+def entries_of(reading: Reading) -> list[Entry]:
+    """Every trial, in order of number."""
+    settings, names = reading.declared, list(reading.distributions)
+    pairs = zip(reading.trials, reading.records(settings), strict=True)
+    return [_entry(frozen, trial, reading.attrs, settings, names) for frozen, trial in pairs]
 
-    reading: Reading
 
-    @property
-    def settings(self) -> Settings:
-        """The declared settings."""
-        return self.reading.declared
-
-    @property
-    def attrs(self) -> Mapping[str, Any]:
-        """Attributes of the study."""
-        return self.reading.attrs
-
-    @property
-    def distributions(self) -> dict[str, BaseDistribution]:
-        """The parameters: declared, or shared by all trials."""
-        return dict(self.settings.space or common(self.reading.trials))
-
-    @property
-    def space(self) -> Space:
-        """The parameters as people see them."""
-        return Space({name: _parameter(d) for name, d in self.distributions.items()})
-
-    def places(self, params: Mapping[str, Any]) -> bool:
-        """Whether params give every parameter, and nothing else, a readable value, in or out of bounds."""
-        return set(params) == set(self.distributions) and Axes(self.distributions).place(params)
-
-    def entries(self) -> list[Entry]:
-        """Every trial, in order of number."""
-        names = list(self.distributions)
-        pairs = zip(self.reading.trials, self.reading.records(self.settings), strict=True)
-        return [_entry(frozen, trial, self.attrs, self.settings, names) for frozen, trial in pairs]
+def space_of(distributions: Distributions) -> Space:
+    """The parameters as a space, for users."""
+    return Space({name: _parameter(d) for name, d in distributions.items()})
 
 
 def _entry(

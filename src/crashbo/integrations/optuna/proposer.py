@@ -15,7 +15,7 @@ from optuna.distributions import BaseDistribution
 from optuna.trial import FrozenTrial, TrialState
 
 from crashbo.integrations.optuna.snapshot import Snapshot, Suggestion, TrialSeed, seed_of
-from crashbo.integrations.optuna.spaces import Axes, common, enqueued, singles
+from crashbo.integrations.optuna.spaces import Axes, enqueued, singles
 from crashbo.integrations.optuna.stored import Reading
 
 _log = logging.getLogger("crashbo")
@@ -56,17 +56,17 @@ class Proposer:
             turn: number of earlier attempts that failed because others took the same points.
         """
         reading = Reading.of(self._study)
-        distributions = dict(reading.declared.space or common(reading.trials))
-        axes = Axes(distributions)
+        axes = Axes(reading.distributions)
         snapshot = Snapshot.of(reading, axes, reading.declared, self._study.direction)
         queue = [t for t in reading.trials if t.state == TrialState.WAITING][:count]
         seed = TrialSeed(seed_of(self._study, reading.trials), len(reading.trials), turn)
         planned = [Planned(self._wished(reading, axes, t, seed), t._trial_id) for t in queue]
         if len(queue) < count:
             planned += map(Planned, self._suggestions(count - len(queue), snapshot, seed))
-        single = singles(distributions)
+        single = singles(reading.distributions)
         unplaced = any(t.state == TrialState.RUNNING and not t.params for t in reading.trials)
-        return Batch(snapshot, distributions, tuple(_with(p, single) for p in planned), len(reading.trials), unplaced)
+        chosen = tuple(_with(p, single) for p in planned)
+        return Batch(snapshot, reading.distributions, chosen, len(reading.trials), unplaced)
 
     def propose_ahead(self) -> None:
         """Choose the next trial in advance, so that the next request does not have to wait."""

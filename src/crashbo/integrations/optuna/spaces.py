@@ -130,6 +130,11 @@ def company(trials: Iterable[FrozenTrial], known: Iterable[str]) -> dict[str, Ba
     return dict(latest)
 
 
+def fits(params: Mapping[str, Any], distributions: Distributions) -> bool:
+    """Whether params give every parameter, and nothing else, a readable value, in or out of bounds."""
+    return set(params) == set(distributions) and Axes(distributions).place(params)
+
+
 def singles(distributions: Distributions) -> dict[str, Any]:
     """The parameters that have a single value, with that value."""
     # Optuna's internal value is the lower end of a range, and the index of a choice.

@@ -12,10 +12,12 @@ from functools import cached_property
 from typing import Any
 
 from optuna import Study
+from optuna.distributions import BaseDistribution
 from optuna.trial import FrozenTrial, TrialState
 
 from crashbo.integrations.optuna.keys import BLAME, CENSORED, CORRECTED, LEASE, MEASURED, PROPOSAL, REASON, STATE
 from crashbo.integrations.optuna.settings import OnFail, Settings, declared_in, user_attrs
+from crashbo.integrations.optuna.spaces import common
 from crashbo.optimizer.records import Constraint, State, Trial
 from crashbo.optimizer.told import Told
 from crashbo.search.space import is_number
@@ -59,6 +61,11 @@ class Reading:
     def declared(self) -> Settings:
         """The settings declared for all workers."""
         return declared_in(self.attrs)
+
+    @cached_property
+    def distributions(self) -> dict[str, BaseDistribution]:
+        """The parameters: declared, or shared by all trials."""
+        return dict(self.declared.space or common(self.trials))
 
     def records(self, settings: Settings) -> list[Trial]:
         """Every trial as a record, according to these settings."""

@@ -17,10 +17,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from crashbo.problems.problem import Array
 from crashbo.problems.solo8 import robot
 from crashbo.problems.solo8.engine import LIBRARY, mujoco
 
-Array = NDArray[np.float64]
 Frames = NDArray[np.uint8]  # (n, height, width, 3)
 
 LIBRARIES = ("egl", "osmesa") if sys.platform.startswith("linux") else ("",)  # elsewhere the system default

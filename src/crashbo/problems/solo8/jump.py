@@ -23,11 +23,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from crashbo.problems.problem import Array
 from crashbo.problems.solo8 import motors, robot
 from crashbo.problems.solo8.engine import mujoco
 from crashbo.problems.solo8.plan import TICK, Plan, Reference, reference, smooth_step
-
-Array = NDArray[np.float64]
 
 LONGEST = 1.6  # s, maximum duration of a jump
 PATIENCE = 0.25  # s after the planned take-off in which the robot must leave the ground

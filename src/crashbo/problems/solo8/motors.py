@@ -10,11 +10,9 @@ of 0.6 ohm and drives that supply up to 24 A.
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
+from crashbo.problems.problem import Array
 from crashbo.problems.solo8.robot import GEAR
-
-Array = NDArray[np.float64]
 
 TORQUE_CONSTANT = 0.025  # Nm/A at the rotor; also V s/rad
 RESISTANCE = 0.6

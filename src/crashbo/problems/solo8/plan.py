@@ -12,9 +12,8 @@ Notation: z height of the base, r from hip to foot, q half the knee's angle, psi
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from crashbo.problems.problem import Array
 
 LINK, FOOT_RADIUS = 0.16, 0.016
 MASS, GRAVITY = 2.17785, 9.81

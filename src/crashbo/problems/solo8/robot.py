@@ -8,12 +8,10 @@ mass. Metres, kilograms, seconds, radians; x points forward, y to the left, z up
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from crashbo.problems.problem import Array
 from crashbo.problems.solo8.engine import mujoco
 from crashbo.problems.solo8.plan import FOOT_RADIUS, LINK
-
-Array = NDArray[np.float64]
 
 LEGS = ("FL", "FR", "HL", "HR")
 TIMESTEP = 0.0005
