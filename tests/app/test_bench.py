@@ -267,6 +267,25 @@ def test_whoever_corrects_a_trial_everything_that_was_said_of_it_is_kept(bench):
     assert states == [("void", None, "wrong robot"), ("crash", None, "it fell"), ("success", 0.5, "")]
 
 
+def test_a_correction_of_an_earlier_edition_lies_on_optunas_own_record(bench):
+    bench.ask()
+    bench.tell(0, SUCCESS)
+    old = {"state": "crash", "cost": None, "reason": "it fell", "measured": {}, "blame": [], "censored": []}
+    bench.ledger.study.set_user_attr("crashbo:corrected:0", old)
+    assert [(t.state, t.reason) for t in bench.trials] == [("crash", "it fell")]
+    assert bench.undo(0).cost == 0.5
+    assert [said["state"] for said in bench.ledger.study.user_attrs["crashbo:corrected:0"]["past"]] == [
+        "success",
+        "crash",
+    ]
+    assert bench.undo(0).state == "pending"
+
+
+def test_what_can_be_read_needs_no_study_that_can_be_run(bench):
+    declare(bench.ledger.study, strategy="safeopt", noise={"heat": 0.1})  # thresholds come with each worker
+    assert table.to_csv(bench.definition, bench.trials).startswith("number,knee,hip,cost,current")
+
+
 TABLE = "knee,hip,cost,current,state\n" + "".join(
     f"{i / 40},0.5,{i},80,success\n" if i % 4 else f"{i / 40},0.5,,,crash\n" for i in range(40)
 )

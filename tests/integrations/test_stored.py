@@ -6,6 +6,8 @@ import numpy as np
 import optuna
 import pytest
 from optuna.distributions import FloatDistribution
+from optuna.storages import JournalStorage
+from optuna.storages.journal import JournalFileBackend
 from optuna.trial import TrialState
 from studies import line
 
@@ -275,6 +277,27 @@ class TestTell:
     def test_a_number_that_is_none_is_refused(self):
         with pytest.raises(ValueError, match="got number 7"):
             tell(line([0.1]), 7, cost=1.0)
+
+
+def test_a_lease_that_ran_out_is_closed_in_a_journal_too(tmp_path):
+    storage = JournalStorage(JournalFileBackend(str(tmp_path / "study.log")))
+    study = optuna.create_study(storage=storage, sampler=CrashSampler(lease=60.0))
+    trial = study.ask(X)
+    renew(trial, -1.0)
+    assert void_expired(study) == [0]
+    assert [t.state for t in study.trials] == [TrialState.FAIL]
+    assert records(study)[0].state == "void"
+
+
+def test_units_may_be_of_what_only_some_trials_have():
+    study = optuna.create_study(sampler=CrashSampler(["load"], seed=0, units={"x": "m", "y": "s", "load": "A"}))
+    study.optimize(lambda t: t.suggest_float("x", 0, 1) + (t.suggest_float("y", 0, 1) if t.number % 2 else 0.0), 6)
+    assert insight(study).view.study.units == {"x": "m", "load": "A"}
+
+
+def test_a_name_may_be_own():
+    study = optuna.create_study(sampler=CrashSampler(seed=0))
+    assert declare(study, constraints=["own"], noise={"own": 0.1}, units={"own": "A"}).noise == {"own": 0.1}
 
 
 def test_a_reason_is_kept_as_far_as_a_storage_takes_it_whichever_way_it_comes():

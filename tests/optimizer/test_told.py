@@ -45,6 +45,8 @@ def test_a_trial_says_what_it_was_told_and_nothing_of_before(told):
         ({"crash": crashbo.Crash("bent", "load", {"load": 7})}, Told("crash", None, {"load": 7.0}, "bent", ("load",))),
         ({"void": "unplugged"}, Told("void", reason="unplugged")),
         ({"void": True, "blame": "load"}, Told("void")),
+        ({"crash": True, "blame": {"load"}}, Told("crash", blame=("load",))),
+        ({"crash": True, "blame": (name for name in ("a", "b"))}, Told("crash", blame=("a", "b"))),
     ],
 )
 def test_what_users_say_is_put_in_order(said, told):
@@ -69,6 +71,7 @@ def test_what_users_say_is_put_in_order(said, told):
         {"void": 0.5},
         {"crash": True, "blame": 5},
         {"crash": True, "blame": [1]},
+        {"crash": True, "blame": ""},
         {"crash": True, "censored": "load"},
         {"crash": True, "measured": {"load": 1.0}, "censored": 3},
     ],
@@ -85,6 +88,12 @@ def test_a_judge_knows_the_constraints():
         judged(CONSTRAINTS, cost=1.0, measured={"other": 1.0})
     with pytest.raises(ValueError, match=r"blame must name constraints \(load, other\); got 'heat'\. "):
         judged(CONSTRAINTS, crash=True, blame="heat")
+
+
+@pytest.mark.parametrize("told", [Told(), Told(cost=0.5), Told("success"), Told("crash", 0.5)])
+def test_what_is_no_outcome_is_no_judgement(told):
+    with pytest.raises(ValueError, match=r"^told must be a success with a cost, a crash or a void; .+Told\.of\.$"):
+        judge(told, None)
 
 
 def test_where_no_constraints_are_known_every_name_is_taken():
@@ -108,6 +117,9 @@ def test_of_a_crash_that_nobody_can_ask_about_everything_is_kept_that_makes_sens
     assert salvaged(crash, {"speed": 2.0, "load": 1.0}) == Told(
         "crash", None, {"speed": 2.0, "load": 7.0}, "bent", ("load",), ("load",)
     )
+    odd = crashbo.Crash("bent", [1, "", "load"], {1: 2.0, "load": 7}, censored=np.True_)
+    assert salvaged(odd, {}) == Told("crash", None, {"load": 7.0}, "bent", ("load",), ("load",))
+    assert salvaged(crashbo.Crash("bent", censored=5), {}) == Told("crash", reason="bent")
     cut = crashbo.Crash("bent", measured={"load": 7.0}, censored=True)
     assert salvaged(cut, {"speed": 2.0}).censored == ("speed", "load")
 

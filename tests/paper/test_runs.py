@@ -111,7 +111,7 @@ class TestRunLog:
 
     def test_a_line_that_is_no_run_is_named(self, tmp_path):
         (tmp_path / "eicc.jsonl").write_text('{"spec": 3}\n')
-        with pytest.raises(ValueError, match=r"ledger must hold a run in every line; line 1 of .*eicc.jsonl is none"):
+        with pytest.raises(ValueError, match=r"run log must hold a run in every line; line 1 of .*eicc.jsonl is none"):
             RunLog(tmp_path)
 
     def test_two_writers_are_one_too_many(self, tmp_path):

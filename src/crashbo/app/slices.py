@@ -51,7 +51,7 @@ def gather(story: Story) -> JumpSlice:
         height=-expected.cost[0].reshape(shape),
         current=expected.measured["current"][0].reshape(shape),
         threshold=story.optimizer.thresholds["current"].value,
-        successes=X[~crashed],
+        successes=X[[t.state == "success" for t in story.trials]],
         tripped=X[crashed & ~fell],
         fallen=X[fell],
         best=best,

@@ -3,25 +3,32 @@
 May import strategies and below.
 """
 
-from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from crashbo.optimizer.records import Trial
 
 
+class HasTrials(Protocol):
+    """The optimizer that runs them."""
+
+    @property
+    def trials(self) -> list[Trial]:
+        """Every trial."""
+
+
 class Confirmation:
     """Repeats of one setting, as they come in: their mean cost, its spread, and how many crashed."""
 
-    def __init__(self, trials: Callable[[], list[Trial]], params: dict[str, Any], number: int, n: int) -> None:
+    def __init__(self, optimizer: HasTrials, params: dict[str, Any], number: int, n: int) -> None:
         self.params, self.n = params, n
-        self._trials, self._number = trials, number
+        self._optimizer, self._number = optimizer, number
 
     @property
     def trials(self) -> list[Trial]:
         """The repeats that were handed out so far; one that was void is made again."""
-        return [t for t in self._trials() if t.repeats == self._number]
+        return [t for t in self._optimizer.trials if t.repeats == self._number]
 
     @property
     def costs(self) -> list[float]:

@@ -17,6 +17,7 @@ from crashbo.lines import Lines, Lock
 from crashbo.optimizer import saving
 from crashbo.optimizer.optimizer import Optimizer
 from crashbo.optimizer.records import Trial
+from crashbo.search import own
 
 VERSION = 1
 _START = b'{"crashbo_journal":'
@@ -76,6 +77,9 @@ class Journal:
                 f"journal must have format version {VERSION}; {self.path} has {found!r}. Give another path."
             )
         now = json.loads(json.dumps(fresh.config(), default=saving.plain))
+        for key, saved in header["config"].items():
+            if own.is_named(saved) and saved != now.get(key):
+                raise own.refusal(key, saved)
         for key in ("space", "constraints", "direction"):
             if header["config"][key] != now[key]:
                 raise ValueError(

@@ -12,8 +12,8 @@ from typing import Any, Literal, Unpack
 from crashbo.optimizer.confirmation import Confirmation
 from crashbo.optimizer.optimizer import Optimizer
 from crashbo.optimizer.progress import Progress, TerminalProgress, progress_of
-from crashbo.optimizer.records import Trial
-from crashbo.optimizer.running import Experiment, Fault, Inline, Loop, Recorded, Threads, opened, outcome_of
+from crashbo.optimizer.records import Fault, Trial
+from crashbo.optimizer.running import Experiment, Inline, Loop, Recorded, Threads, opened, outcome_of
 from crashbo.optimizer.stopping import StopRule
 from crashbo.optimizer.study import Constraints, Options, Study, one_of, takes_options
 from crashbo.optimizer.view import Recommendation, Threshold, View

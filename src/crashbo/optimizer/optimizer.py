@@ -7,7 +7,8 @@ import copy
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
-from typing import Any, NamedTuple, Unpack
+from operator import attrgetter
+from typing import Any, NamedTuple, Unpack, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +41,14 @@ class Queued(NamedTuple):
 class Optimizer:
     """Bayesian optimisation that learns from crashes, one trial at a time. `study` is what defines it."""
 
+    study: Study
+    space = property(attrgetter("study.space"), doc="The parameters.")
+    constraints = property(attrgetter("study.constraints"), doc="The reasons for a crash.")
+    risk = property(attrgetter("study.risk"), doc="How much risk the study takes.")
+    direction = property(attrgetter("study.direction"), doc="Whether the cost is minimised or maximised.")
+    posterior = property(attrgetter("study.posterior"), doc="Of hyperparameters: an average, or the most probable.")
+    strategy = property(lambda self: strategies.plain(self.study.strategy), doc="How trials are chosen, by name.")
+
     @takes_options
     def __init__(
         self,
@@ -58,7 +67,7 @@ class Optimizer:
             seed: of the proposals; None draws one.
             start: params to try first, in this order; None begins with a few that fill the space.
         """
-        self._adopt(Study.of(space, constraints, **options))
+        self.study = Study.of(space, constraints, **options)
         self._rng = np.random.default_rng(seed)
         starts = None if start is None else len(start)
         self._design = Design.for_study(self.space, self.risk, starts, self._rng)
@@ -136,11 +145,19 @@ class Optimizer:
         """The crash threshold of every measured constraint."""
         return self.view.thresholds
 
-    def p_safe(self, params: Params | Sequence[Params]) -> Any:
+    @overload
+    def p_safe(self, params: Params) -> float: ...
+    @overload
+    def p_safe(self, params: Sequence[Params]) -> Array: ...
+    def p_safe(self, params: Params | Sequence[Params]) -> float | Array:
         """Probability that a trial at params succeeds; a list gives an array. NaN before any trial was told."""
         return self.view.p_safe(params)
 
-    def p_violated(self, params: Params | Sequence[Params]) -> dict[str, Any]:
+    @overload
+    def p_violated(self, params: Params) -> dict[str, float]: ...
+    @overload
+    def p_violated(self, params: Sequence[Params]) -> dict[str, Array]: ...
+    def p_violated(self, params: Params | Sequence[Params]) -> dict[str, float] | dict[str, Array]:
         """Probability that a trial at params would violate each constraint; a list gives arrays. NaN before any."""
         return self.view.p_violated(params)
 
@@ -180,7 +197,7 @@ class Optimizer:
         waiting = [queued for queued in self._queue if queued.origin == "confirm"]
         others = [queued for queued in self._queue if queued.origin != "confirm"]
         self._queue = [*waiting, *[Queued("confirm", setting, self._confirmations)] * n, *others]
-        return Confirmation(lambda: self.trials, setting, self._confirmations, n)
+        return Confirmation(self, setting, self._confirmations, n)
 
     @takes_options
     def changed(
@@ -201,7 +218,7 @@ class Optimizer:
             fixed: values that parameters keep in everything that is proposed from now on.
         """
         new = copy.copy(self)
-        new._adopt(self.study.changed(self.space.changed(space, fixed), constraints, **options))
+        new.study = self.study.changed(self.space.changed(space, fixed), constraints, **options)
         new._trials, new._warned = dict(self._trials), set(self._warned)
         new._queue = [queued for queued in self._queue if new.space.accepts(queued.params)]
         new._design = self._design.fitted_to(new.space)
@@ -215,8 +232,13 @@ class Optimizer:
         return saving.dumps({"config": self.config(), "trials": trials, "state": self.state()})
 
     @staticmethod
+    @takes_options
     def from_json(text: str, **own: Unpack[Options]) -> "Optimizer":
-        """A study saved by `to_json`; what of it is your own, such as a strategy, must be passed again."""
+        """A study saved by `to_json`; what of it is your own, such as a strategy, must be passed again.
+
+        Args:
+            text: of `to_json`.
+        """
         saved = saving.loads(text)
         return Optimizer.restored(
             Study.back(saved["config"], **own), map(saving.trial_in, saved["trials"]), saved["state"]
@@ -237,23 +259,17 @@ class Optimizer:
         }
 
     @staticmethod
-    def restored(study: Study, trials: Iterable[Trial], state: Mapping[str, Any]) -> "Optimizer":
+    def restored(study: Study, trials: Iterable[Trial], state: Mapping[str, Any] | None) -> "Optimizer":
         """The study with these trials, in the `state` that it was in; what that lacks is as in the beginning."""
         new = Optimizer(study)
         new._trials = {t.number: replace(t, params=study.space.revived(t.params)) for t in trials}
-        state = {**new.state(), **state}
+        state = {**new.state(), **(state or {})}
         new._design = saving.design_in(state["design"])
         new._queue = [Queued(origin, study.space.revived(params), k) for origin, params, k in state["queue"]]
         new._confirmations = state["confirmations"]
         new._memory = saving.memory_in(state["memory"])
         new._rng.bit_generator.state = state["rng"]
         return new
-
-    def _adopt(self, study: Study) -> None:
-        """Make it the study that this is about; what people ask for most stands here, too."""
-        self.study, self.space, self.constraints = study, study.space, study.constraints
-        self.risk, self.direction, self.posterior = study.risk, study.direction, study.posterior
-        self.strategy = strategies.plain(study.strategy)
 
     @property
     def _next(self) -> int:

@@ -10,6 +10,7 @@ from typing import Any, Literal
 from crashbo.search.space import is_number
 
 Side = Literal["above", "below"]
+Fault = Literal["crash", "void"]  # what may count as a crash, or as nothing
 State = Literal["pending", "success", "crash", "void"]
 Censored = bool | str | Sequence[str] | None
 

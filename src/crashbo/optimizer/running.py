@@ -11,18 +11,17 @@ from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from os import PathLike
-from typing import Any, Literal
+from typing import Any
 
 from crashbo.optimizer.journal import Journal
 from crashbo.optimizer.optimizer import Optimizer
 from crashbo.optimizer.progress import Progress
-from crashbo.optimizer.records import Crash, Outcome, Trial, Void
+from crashbo.optimizer.records import Crash, Fault, Outcome, Trial, Void
 from crashbo.optimizer.stopping import StopRule
 from crashbo.optimizer.told import said_by
 from crashbo.search.space import is_number
 
 Experiment = Callable[[dict[str, Any]], Any]
-Fault = Literal["crash", "void"]
 
 _LOOK_AGAIN = 0.02  # seconds, while a trial waits for a worker
 _MOST_VOIDS = 20  # in a row: an experiment that never says anything is broken

@@ -104,19 +104,23 @@ class Study:
             if more:
                 raise ValueError(f"{more[0]} must be part of the study that is given; got it beside one. Say it there.")
             return space
-        study = Study(Space.of(space), **checked(given, everything=True))
-        known = ["cost", *study.names]
-        _only("noise must name 'cost' or constraints", study.noise, known)
-        _only("units must name 'cost', constraints or parameters", study.units, [*known, *study.space.parameters])
-        return study._complete()
+        return Study(Space.of(space), **checked(given, everything=True))._checked(given)
+
+    @staticmethod
+    def stored(space: Space, options: Mapping[str, Any]) -> "Study":
+        """The study of options that were checked before they were stored; it may need more before it can be run."""
+        return Study(space, **checked(options, everything=True))._completed()
 
     def changed(
-        self, space: Space | None = None, constraints: Constraints | None = None, **options: Unpack[Options]
+        self,
+        space: Space | Mapping[str, Any] | None = None,
+        constraints: Constraints | None = None,
+        **options: Unpack[Options],
     ) -> "Study":
         """The same study with some of it said anew; what is None stays."""
         said: dict[str, Any] = {"constraints": constraints, **options}
-        new = checked({name: value for name, value in said.items() if value is not None})
-        return replace(self, space=self.space if space is None else space, **new)._complete()
+        new = {name: value for name, value in said.items() if value is not None}
+        return replace(self, space=self.space if space is None else Space.of(space), **checked(new))._checked(new)
 
     def out(self) -> dict[str, Any]:
         """As plain values."""
@@ -129,7 +133,8 @@ class Study:
         known: dict[str, Any] = {name: OPTIONS[name].back(saved[name]) for name in OPTIONS if name in saved}
         noises = {c.name: c.noise for c in known["constraints"]}  # constraints are saved with theirs
         known["noise"] = {**noises, "cost": saved["cost_noise"]}
-        return Study(saving.space_in(saved["space"]), **checked({**known, **own}, everything=True))._complete()
+        new = {name: value for name, value in own.items() if value is not None}
+        return Study(saving.space_in(saved["space"]), **checked({**known, **new}, everything=True))._checked(new)
 
     @property
     def sign(self) -> float:
@@ -146,13 +151,22 @@ class Study:
         """The constraints that are measured."""
         return [c for c in self.constraints if isinstance(c, Constraint)]
 
-    def _complete(self) -> "Study":
-        """With the constraints' noise where `noise` gives it, if its strategy can run it."""
+    def _completed(self) -> "Study":
+        """With the constraints' noise where `noise` gives it."""
         noisy = tuple(
             replace(c, noise=self.noise[c.name]) if isinstance(c, Constraint) and c.name in self.noise else c
             for c in self.constraints
         )
-        study = replace(self, constraints=noisy)
+        return replace(self, constraints=noisy)
+
+    def _checked(self, said: Iterable[str]) -> "Study":
+        """Completed, if what was said of it names what there is, and its strategy can run it."""
+        known = ["cost", *self.names]
+        if "noise" in said:
+            _only("noise must name 'cost' or constraints", self.noise, known)
+        if "units" in said:
+            _only("units must name 'cost', constraints or parameters", self.units, [*known, *self.space.parameters])
+        study = self._completed()
         strategies.check(study.strategy, study.space, tuple(c.given for c in study.constraints), study.risk)
         return study
 
@@ -212,4 +226,6 @@ def checked(said: Mapping[str, Any], *, everything: bool = False) -> dict[str, A
     return {name: OPTIONS[name].check(said.get(name)) for name in names}
 
 
-takes_options = spelled_out(Options, {name: option.words for name, option in OPTIONS.items()})
+_WORDS = {name: option.words for name, option in OPTIONS.items()}
+takes_options = spelled_out(Options, _WORDS)
+takes_options_of_optuna = spelled_out(Options, _WORDS, without="direction")  # which Optuna's own study has

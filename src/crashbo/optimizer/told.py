@@ -6,7 +6,7 @@ Whoever hears something of a trial (`tell`, a CSV, HTTP, Optuna's workers, a jou
 it by `Told.of`, has it judged, and puts it on the trial.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, TypedDict, Unpack
 
@@ -77,7 +77,7 @@ class Told:
             censored = crash.censored if censored is None else censored
             crash = crash.reason
         values, blamed = _measured(measured), _names("blame", blame)
-        cut = _names("censored", tuple(values) if censored is True else censored or ())
+        cut = _names("censored", tuple(values) if _is_true(censored) else censored)
         for name in cut:
             if name not in values:
                 raise ValueError(
@@ -127,6 +127,8 @@ def judge(told: Told, constraints: Sequence[AnyConstraint] | None) -> Told:
     Raises:
         ValueError: in one sentence that names the remedy.
     """
+    if told.state == "pending" or (told.state == "success") != (told.cost is not None):
+        raise ValueError(f"told must be a success with a cost, a crash or a void; got {told!r}. Make it by Told.of.")
     if constraints is None:
         return told
     names = [c.name for c in constraints]
@@ -158,10 +160,11 @@ def said_by(outcome: Outcome | Crash | Void) -> Said:
 
 def salvaged(crash: Crash, measured: Mapping[str, Any]) -> Told:
     """What can be kept of a crash that was raised where nobody can be asked any more, with what was measured before."""
-    values = {name: float(v) for name, v in {**measured, **crash.measured}.items() if is_number(v)}
-    cut = tuple(values) if crash.censored is True else crash.censored or ()
-    names = (cut,) if isinstance(cut, str) else tuple(cut)
-    return Told("crash", None, values, crash.reason, crash.blame, tuple(name for name in names if name in values))
+    values = {name: float(v) for name, v in {**measured, **crash.measured}.items() if _is_name(name) and is_number(v)}
+    cut: Any = tuple(values) if _is_true(crash.censored) else crash.censored
+    names = (cut,) if isinstance(cut, str) else tuple(cut) if isinstance(cut, Iterable) else ()
+    censored = tuple(name for name in names if _is_name(name) and name in values)
+    return Told("crash", None, values, crash.reason, tuple(filter(_is_name, crash.blame)), censored)
 
 
 def surprise(trial: Trial, constraints: Sequence[AnyConstraint]) -> dict[str, str]:
@@ -194,7 +197,7 @@ def _measured(said: Any) -> dict[str, float]:
     if not isinstance(said, Mapping):
         raise ValueError(f"measured must map constraints to values; got {said!r}. Write {{'name': value}}.")
     for name, value in said.items():
-        if not isinstance(name, str) or not name:
+        if not _is_name(name):
             raise ValueError(f"measured must name constraints; got {name!r}. Write {{'name': value}}.")
         if not is_number(value):
             raise ValueError(f"measured[{name!r}] must be a finite number; got {value!r}. Leave it out if unknown.")
@@ -203,6 +206,15 @@ def _measured(said: Any) -> dict[str, float]:
 
 def _names(what: str, said: Any) -> tuple[str, ...]:
     names = (said,) if isinstance(said, str) else () if said is None or said is False else said
-    if not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
+    listed = tuple(names) if isinstance(names, Iterable) else (None,)
+    if not all(map(_is_name, listed)):
         raise ValueError(f"{what} must be names of constraints; got {said!r}. Or leave it out.")
-    return tuple(names)
+    return listed
+
+
+def _is_true(said: Any) -> bool:
+    return isinstance(said, bool | np.bool_) and bool(said)
+
+
+def _is_name(name: Any) -> bool:
+    return isinstance(name, str) and name != ""

@@ -9,7 +9,7 @@ in and out are those of the study's own space.
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -106,7 +106,11 @@ class View:
         x, cost, p = recommend.best_point(self.models, self.study.space, delta, np.random.default_rng(0))
         return Recommendation(self.study.space.decode(x), self.study.sign * cost, p)
 
-    def p_safe(self, params: Params | Sequence[Params]) -> Any:
+    @overload
+    def p_safe(self, params: Params) -> float: ...
+    @overload
+    def p_safe(self, params: Sequence[Params]) -> Array: ...
+    def p_safe(self, params: Params | Sequence[Params]) -> float | Array:
         """Probability that a trial at params succeeds; a list gives an array. NaN before any trial was told."""
         if isinstance(params, Mapping):
             return float(self.p_safe([params])[0])
@@ -129,7 +133,11 @@ class View:
                 measured[c.name] = c.sign * mean, np.sqrt(var)
         return Prediction(cost, measured, np.exp(models.log_gamma(X)))
 
-    def p_violated(self, params: Params | Sequence[Params]) -> dict[str, Any]:
+    @overload
+    def p_violated(self, params: Params) -> dict[str, float]: ...
+    @overload
+    def p_violated(self, params: Sequence[Params]) -> dict[str, Array]: ...
+    def p_violated(self, params: Params | Sequence[Params]) -> dict[str, float] | dict[str, Array]:
         """Probability that a trial at params would violate each constraint; a list gives arrays. NaN before any."""
         if isinstance(params, Mapping):
             return {name: float(p[0]) for name, p in self.p_violated([params]).items()}

@@ -48,7 +48,7 @@ class RunLog:
     def _file(self, method: str) -> Lines:
         if method not in self._files:
             path = self._folder / f"{method}.jsonl"
-            self._files[method] = Lines(path, "ledger must hold a run in every line", "Delete it, or the file.")
+            self._files[method] = Lines(path, "run log must hold a run in every line", "Delete it, or the file.")
         return self._files[method]
 
     def _read(self, file: Lines) -> None:

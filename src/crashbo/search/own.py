@@ -6,21 +6,23 @@ Imports nothing of crashbo. What a file names is never imported from it: whoever
 from collections.abc import Mapping
 from typing import Any
 
+_KEY = "crashbo:own"
+
 
 def name_of(part: Any) -> dict[str, str]:
     """What is saved in its place."""
     kind = part if hasattr(part, "__qualname__") else type(part)
-    return {"own": f"{kind.__module__}:{kind.__qualname__}"}
+    return {_KEY: f"{kind.__module__}:{kind.__qualname__}"}
 
 
 def is_named(saved: Any) -> bool:
     """Whether this is what was saved in its place."""
-    return isinstance(saved, Mapping) and set(saved) == {"own"}
+    return isinstance(saved, Mapping) and set(saved) == {_KEY}
 
 
 def refusal(what: str, saved: Mapping[str, str]) -> ValueError:
     """Why a study cannot go on without it."""
     return ValueError(
-        f"{what} must be passed again to go on with this study: it was saved with {saved['own']!r}, which is not "
+        f"{what} must be passed again to go on with this study: it was saved with {saved[_KEY]!r}, which is not "
         f"crashbo's and cannot be read from a file. Import it, and pass {what}=... where the study is loaded."
     )

@@ -97,7 +97,11 @@ class Situation:
 
 @runtime_checkable
 class Risk(Protocol):
-    """How much risk a study takes: a frozen record of its parameters. One of your own needs nothing but `floor`."""
+    """How much risk a study takes: a frozen record of its parameters.
+
+    One of your own needs nothing but `floor`. With `bold = False` a study without start points begins at the centre of
+    its space; `trials`, where it has that, is the announced length of the study.
+    """
 
     def floor(self, situation: Situation) -> float:
         """The least P(safe) that the next trial may have."""
@@ -169,6 +173,8 @@ class MinSafe:
 
     p: float
 
+    bold: ClassVar[bool] = False
+
     def __post_init__(self) -> None:
         if not isinstance(self.p, int | float | np.integer | np.floating) or not 0.0 <= self.p < 1.0:
             raise ValueError(f"MinSafe must be given a P(safe) in [0, 1); got {self.p!r}. 0.9 is a usual one.")
@@ -197,6 +203,7 @@ class Budget:
     crashes: int
     trials: int | None = None
 
+    bold: ClassVar[bool] = False
     safest: ClassVar[float] = 0.98  # judgement: above 0.995 studies found nothing any more
     pace: ClassVar[float] = 0.5  # fitted: benchmarks/quality.py --risk budget:10, wells5d and hartmann6d, against 0.75
 
@@ -261,7 +268,7 @@ def risk_of(risk: Any) -> Risk:
 
 def is_bold(risk: Risk) -> bool:
     """Whether trials may lie anywhere before there is a model: not with a budget or a floor."""
-    return not isinstance(risk, MinSafe | Budget)
+    return bool(getattr(risk, "bold", True))
 
 
 def floor_of(risk: Risk, situation: Situation) -> float:
@@ -274,7 +281,10 @@ def floor_of(risk: Risk, situation: Situation) -> float:
 
 def length_of(risk: Risk) -> int | None:
     """The announced length of a study, where its risk knows it."""
-    return getattr(risk, "trials", None)
+    trials = getattr(risk, "trials", None)
+    if trials is not None and (isinstance(trials, bool) or not isinstance(trials, int)):
+        raise ValueError(f"risk must have a whole number of trials, or None; got {trials!r} in {risk!r}. Mend it.")
+    return trials
 
 
 def announced(risk: Risk, trials: int) -> Risk:

@@ -10,7 +10,7 @@ from dataclasses import asdict, is_dataclass, replace
 from typing import Any
 
 from crashbo.search import own
-from crashbo.search.risk import Budget, MinSafe, Risk
+from crashbo.search.risk import Adaptive, Paper, Risk
 from crashbo.search.space import Space
 from crashbo.search.surrogates import GivenThreshold
 from crashbo.strategies import eic_classifier, eicc, floor_padding, random, sobol
@@ -61,8 +61,12 @@ def get(strategy: str | Strategy | Mapping[str, Any]) -> Strategy:
     if own.is_named(strategy):
         raise own.refusal("strategy", strategy)  # type: ignore[arg-type]
     if isinstance(strategy, Mapping):
-        usual: Any = get(strategy["name"])
-        record: Strategy = replace(usual, **{key: value for key, value in strategy.items() if key != "name"})
+        more = {key: value for key, value in strategy.items() if key != "name"}
+        try:
+            record: Strategy = replace(get(strategy.get("name")), **more)  # type: ignore[arg-type,type-var]
+        except TypeError:
+            said = dict(strategy)
+            raise ValueError(f"strategy must have a name and its own parameters; got {said!r}. Mend it.") from None
         return record
     if callable(strategy) and not isinstance(strategy, type):
         return strategy
@@ -86,8 +90,8 @@ def check(strategy: Strategy, space: Space, thresholds: tuple[GivenThreshold, ..
     """Refuse a study that the strategy cannot run, in a sentence."""
     if isinstance(strategy, Demanding):
         strategy.check(space, thresholds)
-    ours = _name(strategy) is not None
-    if ours and isinstance(risk, Budget | MinSafe) and strategy is not _STRATEGIES["eicc"]:
+    deaf = _name(strategy) not in (None, "eicc")
+    if deaf and not isinstance(risk, Adaptive | Paper):
         raise ValueError(f"risk must be None with strategy {plain(strategy)!r}; got {risk!r}. Only 'eicc' heeds it.")
 
 

@@ -60,10 +60,14 @@ class Proposal:
 
 def checked_proposal(proposal: Proposal, space: Space) -> Proposal:
     """What a strategy returned, at the nearest setting that the space has: a user's own may return anything."""
-    x = np.asarray(proposal.x, dtype=float) if isinstance(proposal, Proposal) else np.zeros(0)
-    if x.shape != (space.dimension,) or not np.isfinite(x).all():
+    try:
+        x = np.asarray(proposal.x, dtype=float) if isinstance(proposal, Proposal) else np.zeros(0)
+        safe = x.size == 0 or proposal.p_safe is None or 0.0 <= proposal.p_safe <= 1.0
+    except (TypeError, ValueError):
+        x, safe = np.zeros(0), False
+    if x.shape != (space.dimension,) or not np.isfinite(x).all() or not safe:
         raise ValueError(
-            f"strategy must return a Proposal of {space.dimension} finite coordinates in the unit cube; "
+            f"strategy must return a Proposal of {space.dimension} finite coordinates in the unit cube, and P(safe); "
             f"got {proposal!r}. Write Proposal(task.space.encode(params))."
         )
     return replace(proposal, x=space.snap(x[None])[0])

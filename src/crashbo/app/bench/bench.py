@@ -19,6 +19,7 @@ from crashbo.integrations.optuna.ledger import Entry, Ledger, entries_of, space_
 from crashbo.integrations.optuna.proposer import Batch, Proposer
 from crashbo.integrations.optuna.settings import Settings
 from crashbo.integrations.optuna.spaces import fits
+from crashbo.integrations.optuna.stored import Reading
 from crashbo.optimizer.records import Trial
 from crashbo.optimizer.study import best_of
 from crashbo.optimizer.told import Told, judge
@@ -151,7 +152,7 @@ class Bench:
             entry, settings, attrs = self._read(number)
             told = judge(told, settings.constraints)
             if entry.trial.state != "pending" and not entry.late:
-                if (request is not None and request == entry.told) or told.on(entry.trial) == entry.trial:
+                if (request is not None and request == entry.told_by) or told.on(entry.trial) == entry.trial:
                     return entry.trial
                 raise Conflict(
                     f"trial {number} must be pending to be told; it is a {entry.trial.state}. Use fix to correct it."
@@ -179,7 +180,7 @@ class Bench:
         with self._writing:
             number = _latest_told(self.entries()) if number is None else number
             entry, _, attrs = self._read(number)
-            correction = Correction.of(attrs, entry.trial)
+            correction = Correction.of(attrs, entry.trial, entry.first)
             if entry.trial.state == "pending" or not entry.finished or not correction.below:
                 raise Conflict(
                     f"trial {entry.trial.number} must have been told to be undone; it was not. Nothing to do."
@@ -190,26 +191,18 @@ class Bench:
 
     def add(self, params: Mapping[str, Any], told: Told, *, request: str | None = None) -> Trial:
         """Add a trial that was not asked for, with its outcome."""
-        self.add_all([(params, told, request)])
-        added = self._asked(request) if request is not None else None
-        return added or next(t for t in reversed(self.trials) if t.params == params)
+        return self.entry(self.add_all([(params, told, request)])[0]).trial
 
-    def add_all(self, words: Sequence[tuple[Mapping[str, Any], Told, str | None]]) -> int:
-        """Add trials that were not asked for, all or none; returns how many were new, by their request ids."""
+    def add_all(self, words: Sequence[tuple[Mapping[str, Any], Told, str | None]]) -> list[int]:
+        """Add trials that were not asked for, all or none; returns their numbers. A known request adds nothing."""
         with self._writing:
             reading = self.ledger.read()
             for params, told, request in words:
                 _check_request(request)
-                _check(judge(told, reading.declared.constraints))
-                if not fits(params, reading.distributions):
-                    raise ValueError(
-                        f"params must give each of {', '.join(reading.distributions)}, and nothing else, a value that "
-                        f"it can have; got {dict(params)!r}. Mend it."
-                    )
-            known = {e.request for e in entries_of(reading) if not e.choosing} - {None}
-            new = [word for word in words if word[2] not in known]
-            self.ledger.add_all(new)
-            return len(new)
+                check_new(params, told, reading)
+            known = {e.request: e.trial.number for e in entries_of(reading) if e.request is not None and not e.choosing}
+            added = iter(self.ledger.add_all([word for word in words if word[2] not in known]))
+            return [known[request] if request in known else next(added) for _, _, request in words]
 
     def renew(self, number: int, seconds: float) -> float:
         """Extend a pending trial's lease to this many seconds from now; returns when it ends."""
@@ -278,10 +271,6 @@ class Bench:
                 given[i] = number
                 ours.add(number)
 
-    def _asked(self, request: str) -> Trial | None:
-        """The trial of an earlier request, if there is one."""
-        return next((e.trial for e in self.entries() if e.request == request and not e.choosing), None)
-
     def _read(self, number: int) -> tuple[Entry, Settings, Mapping[str, Any]]:
         found = None if isinstance(number, bool) or number < 0 else self.ledger.entry(number)
         if found is None:
@@ -293,7 +282,7 @@ class Bench:
     ) -> Trial:
         """Write a trial's record, or a correction if the record is closed."""
         if entry.finished:
-            Correction.of(attrs, entry.trial).changed(told, does).write(self.ledger.study)
+            Correction.of(attrs, entry.trial, entry.first).changed(told, does).write(self.ledger.study)
         elif not self.ledger.close_all([(entry, told, request)])[0]:
             raise Conflict(f"trial {entry.trial.number} was told by somebody else just now. Look at it again.")
         return told.on(entry.trial)
@@ -304,6 +293,16 @@ def _latest_told(entries: list[Entry]) -> int:
     if not told:
         raise Conflict("study must have a told trial to undo; it has none. Nothing to do.")
     return max(told, key=lambda e: e.at).trial.number
+
+
+def check_new(params: Mapping[str, Any], told: Told, reading: Reading) -> None:
+    """Refuse a trial that a study cannot take."""
+    _check(judge(told, reading.declared.constraints))
+    if not fits(params, reading.distributions):
+        raise ValueError(
+            f"params must give each of {', '.join(reading.distributions)}, and nothing else, a value that it can "
+            f"have; got {dict(params)!r}. Mend it."
+        )
 
 
 def _check(told: Told) -> None:

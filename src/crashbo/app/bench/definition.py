@@ -9,13 +9,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
-from crashbo.optimizer.records import AnyConstraint, Constraint, Unmeasured
+from crashbo.optimizer.records import AnyConstraint, Constraint, Fault, Unmeasured
 from crashbo.optimizer.study import OPTIONS, Study, checked
 from crashbo.search.space import Choice, Float, Int, Parameter, Space, is_number
 
-Verdict = Literal["crash", "void"]
 RESERVED = ("number", "state", "cost", "reason", "blame", "censored", "p_safe", "p_model", "origin", "request")
 LONGEST_NAME = 80
 LARGEST = 1e30  # limit of all numbers, so that their squares stay finite
@@ -26,11 +25,11 @@ class RunRules:
     """How the end of a command counts if it printed no result."""
 
     timeout: float | None = None  # seconds
-    on_timeout: Verdict = "void"
-    on_exit: Verdict = "void"  # an exit code other than 0
-    exits: Mapping[str, Verdict] = field(default_factory=dict)  # exceptions for single exit codes
-    on_kill: Verdict = "void"  # ended by a signal
-    on_rubbish: Verdict = "void"  # exit code 0, but no valid result
+    on_timeout: Fault = "void"
+    on_exit: Fault = "void"  # an exit code other than 0
+    exits: Mapping[str, Fault] = field(default_factory=dict)  # exceptions for single exit codes
+    on_kill: Fault = "void"  # ended by a signal
+    on_rubbish: Fault = "void"  # exit code 0, but no valid result
 
     def __post_init__(self) -> None:
         if self.timeout is not None and not (is_number(self.timeout) and self.timeout > 0):
@@ -41,13 +40,13 @@ class RunRules:
         if not isinstance(self.exits, Mapping):
             raise ValueError(f"run.exits must map exit codes to 'crash' or 'void'; got {self.exits!r}. Mend it.")
         for name, verdict in {**said, **{f"exits.{code}": v for code, v in self.exits.items()}}.items():
-            if verdict not in get_args(Verdict):
+            if verdict not in get_args(Fault):
                 raise ValueError(f"run.{name} must be 'crash' or 'void'; got {verdict!r}. Choose one.")
         for code in self.exits:
             if not str(code).isdecimal() or not 0 < int(code) < 256:
                 raise ValueError(f"run.exits must name exit codes from 1 to 255; got {code!r}. Mend it.")
 
-    def of_exit(self, code: int) -> Verdict:
+    def of_exit(self, code: int) -> Fault:
         """How an exit code other than 0 counts."""
         return self.exits.get(str(code), self.on_exit)
 
@@ -84,33 +83,36 @@ class Definition:
         _only(cost, {"label", "unit"}, "cost")
         rules = said.get("run", {})
         _only(rules, {"timeout", "on_timeout", "on_exit", "exits", "on_kill", "on_rubbish"}, "run")
-        units = {
-            name: table["unit"]
-            for name, table in {**parameters, **constraints, "cost": cost}.items()
-            if "unit" in table
-        }
+        units = checked({"units": said.get("units")})["units"]
+        for name, table in {**parameters, **constraints, "cost": cost}.items():
+            if units.setdefault(name, table.get("unit", "")) != table.get("unit", units[name]):
+                raise ValueError(f"unit of {name} must be given once; got two. Leave one out.")
+        units = {name: unit for name, unit in units.items() if unit != ""}
         for name, text in {**units, "cost.label": cost.get("label", "cost")}.items():
             check_text(text, f"unit or label of {name}")
         space = Space({name: _parameter(name, table) for name, table in parameters.items()})
         options = {name: said[name] for name in OPTIONS if name in said}
         options["constraints"] = [_constraint(name, table) for name, table in constraints.items()]
-        options["units"] = {**said.get("units", {}), **units}
+        options["units"] = units
+        lease = said.get("lease")
+        if lease is not None and not (is_number(lease) and lease > 0):
+            raise ValueError(f"lease must be a positive number of seconds; got {lease!r}. Or leave it out.")
         definition = Definition(
             name=checked_name(said.get("name"), "name"),
             space=space,
             options=checked(options),
-            lease=said.get("lease"),
+            lease=lease,
             start=tuple(space.check(params) for params in said.get("start", ())),
             label=cost.get("label", "cost"),
             run=RunRules(**rules),
         )
-        assert definition.study  # checks that the options are consistent
+        Study.of(space, **definition.options)  # checks that the options are consistent
         return definition
 
     @cached_property
     def study(self) -> Study:
         """The study, with defaults for what was not given."""
-        return Study.of(self.space, **self.options)
+        return Study.stored(self.space, self.options)
 
     def extras(self) -> str:
         """What Optuna's storage has no field for, as JSON."""

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from crashbo.app.bench.bench import Bench
-from crashbo.app.bench.definition import RunRules, Verdict
-from crashbo.optimizer.records import Trial
+from crashbo.app.bench.definition import RunRules
+from crashbo.optimizer.records import Fault, Trial
 from crashbo.optimizer.told import Said, Told
 
 Style = Literal["json", "flags"]
@@ -54,7 +54,7 @@ def run_trial(bench: Bench, command: Sequence[str], style: Style, rules: RunRule
     try:
         return bench.tell(trial.number, told)
     except ValueError as error:  # a well-formed result that the study does not accept
-        return bench.tell(trial.number, _judge(rules.on_rubbish, f"result not understood: {error}"))
+        return bench.tell(trial.number, _fault(rules.on_rubbish, f"result not understood: {error}"))
 
 
 def run_command(command: Sequence[str], params: dict[str, Any], style: Style, timeout: float | None) -> Ended:
@@ -90,15 +90,15 @@ def verdict(ended: Ended, rules: RunRules) -> Told:
     if ended.code is None:
         return Told.of(void=_brief(f"command could not be started: {words}"))
     if ended.timed_out:
-        return _judge(rules.on_timeout, f"no result within {rules.timeout:g} s")
+        return _fault(rules.on_timeout, f"no result within {rules.timeout:g} s")
     if ended.code < 0:
-        return _judge(rules.on_kill, f"killed by {_signal_name(-ended.code)}")
+        return _fault(rules.on_kill, f"killed by {_signal_name(-ended.code)}")
     if ended.code > 0:
-        return _judge(rules.of_exit(ended.code), f"exit code {ended.code}" + (f": {words}" if words else ""))
+        return _fault(rules.of_exit(ended.code), f"exit code {ended.code}" + (f": {words}" if words else ""))
     try:
         return parse_result(ended.out)
     except ValueError as error:
-        return _judge(rules.on_rubbish, str(error))
+        return _fault(rules.on_rubbish, str(error))
 
 
 def parse_result(out: str) -> Told:
@@ -121,7 +121,7 @@ def parse_result(out: str) -> Told:
     raise ValueError(f"no result on its output, which ends with {shown!r}" if shown else "no result: no output")
 
 
-def _judge(what: Verdict, reason: str) -> Told:
+def _fault(what: Fault, reason: str) -> Told:
     return Told.of(crash=_brief(reason)) if what == "crash" else Told.of(void=_brief(reason))
 
 

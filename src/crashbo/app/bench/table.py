@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from crashbo.app.bench.bench import Bench
+from crashbo.app.bench.bench import Bench, check_new
 from crashbo.app.bench.definition import Definition
 from crashbo.app.text import value_text
 from crashbo.optimizer.records import Trial
@@ -84,8 +84,16 @@ def from_csv(definition: Definition, text: str) -> list[Row]:
 def load(bench: Bench, text: str) -> tuple[int, int]:
     """Add the trials of a CSV to a study; returns how many were added, and how many were known from this file."""
     rows = from_csv(bench.definition, text)
+    reading = bench.ledger.read()
+    for row in rows:
+        try:
+            check_new(row.params, row.told, reading)
+        except ValueError as error:
+            raise ValueError(f"line {row.line} of the CSV: {error}") from None
     digest = hashlib.sha256(text.encode()).hexdigest()[:32]
-    added = bench.add_all([(row.params, row.told, f"csv-{digest}-{row.line}") for row in rows])
+    count = len(reading.trials)
+    numbers = bench.add_all([(row.params, row.told, f"csv-{digest}-{row.line}") for row in rows])
+    added = sum(number >= count for number in numbers)
     return added, len(rows) - added
 
 
@@ -97,7 +105,8 @@ def _row(definition: Definition, line: int, row: dict[str, Any]) -> Row:
         measured = {c.name: _number(row[c.name], c.name) for c in definition.study.measured if row.get(c.name)}
         return Row(line, params, judge(_told(row, measured), definition.study.constraints))
     except ValueError as error:
-        raise ValueError(f"line {line} of the CSV must be a trial: {error}. Mend it.") from None
+        words = str(error).removesuffix(".")
+        raise ValueError(f"line {line} of the CSV must be a trial: {words}. Mend it.") from None
 
 
 def _told(row: dict[str, Any], measured: dict[str, float]) -> Told:

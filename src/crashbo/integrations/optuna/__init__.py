@@ -15,6 +15,7 @@ its own `CrashSampler`. What is stored where:
 | | `crashbo:p_safe` | P(safe) when it was proposed |
 | trial, system attribute | `crashbo:proposal` | the whole proposal, its origin, and whether its risk was admissible |
 | | `crashbo:lease` | seconds since 1970 until which its worker is assumed to be alive |
+| | `crashbo:request`, `crashbo:told` | ids of the service's requests that asked for it, and that told it |
 | study, user attribute | `crashbo:settings` | arguments of `declare`: space, constraints, risk, noise, lease ... |
 | | `crashbo:corrected:NUMBER` | correction of a finished trial; Optuna's own record cannot be changed |
 

@@ -6,7 +6,7 @@ May import optimizer and below, and Optuna with its dependency SQLAlchemy.
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from optuna import Study
+from optuna import Study as OptunaStudy
 from optuna.storages import BaseStorage, RDBStorage
 from sqlalchemy.orm import Session
 
@@ -23,15 +23,15 @@ class _Held(Session):
 
 
 @contextmanager
-def atomic(study: Study) -> Iterator[tuple[BaseStorage, bool]]:
+def atomic(study: OptunaStudy) -> Iterator[tuple[BaseStorage, bool]]:
     """A storage for writes from one thread, and whether an exception rolls all of them back.
 
     Only databases can roll back; other storages (journal, memory) write immediately. Optuna's cache is bypassed, since
     it would keep what was rolled back.
     """
-    storage = getattr(study._storage, "_backend", study._storage)
+    storage = getattr(study._storage, "_backend", study._storage)  # Optuna's cache in front of a database
     if not isinstance(storage, RDBStorage):
-        yield storage, False
+        yield study._storage, False
         return
     held = _Held(bind=storage.engine)
     registry = storage.scoped_session.registry

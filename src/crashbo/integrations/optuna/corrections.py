@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from optuna import Study
+from optuna import Study as OptunaStudy
 
 from crashbo.integrations.optuna.keys import CORRECTED
 from crashbo.optimizer.records import Trial
@@ -29,13 +29,18 @@ class Correction:
     at: float = 0.0
 
     @staticmethod
-    def of(attrs: Mapping[str, Any], trial: Trial) -> "Correction":
-        """The correction of a trial, from its study's attributes; below a first outcome is the pending state."""
+    def of(attrs: Mapping[str, Any], trial: Trial, first: Told | None = None) -> "Correction":
+        """The correction of a trial, from its study's attributes; below a first outcome is the pending state.
+
+        `first` is what Optuna's own record says, for corrections of earlier editions, which did not keep it.
+        """
         said = attrs.get(f"{CORRECTED}{trial.number}")
         if said is None:
             return Correction(trial.number, Told.of_trial(trial), () if trial.state == "pending" else (Told(),), ())
-        below = tuple(map(Told.back, said.get("below", ({},))))
-        return Correction(trial.number, Told.back(said), below, tuple(said.get("past", ())), said.get("at", 0.0))
+        known = () if first is None else (first.out(),)
+        below = tuple(map(Told.back, said.get("below", ({}, *known))))
+        past = tuple(said.get("past", ({**words, "by": "tell"} for words in known)))
+        return Correction(trial.number, Told.back(said), below, past, said.get("at", 0.0))
 
     def changed(self, to: Told, does: str) -> "Correction":
         """With another outcome."""
@@ -46,7 +51,7 @@ class Correction:
         *below, now = self.below
         return Correction(self.number, now, tuple(below), self._grown("undo"), time.time())
 
-    def write(self, study: Study) -> None:
+    def write(self, study: OptunaStudy) -> None:
         """Store it; it counts from now on."""
         below = [told.out() for told in self.below]
         study.set_user_attr(

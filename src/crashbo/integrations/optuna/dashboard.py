@@ -11,12 +11,11 @@ import numpy as np
 import optuna_dashboard
 import plotly.graph_objects as go
 from numpy.typing import NDArray
-from optuna import Study
+from optuna import Study as OptunaStudy
 from optuna.trial import FrozenTrial
 
 from crashbo.integrations.optuna.insight import Insight, insight
-from crashbo.integrations.optuna.settings import OnFail
-from crashbo.optimizer.records import Constraint, Trial
+from crashbo.optimizer.records import Constraint, Fault, Trial
 from crashbo.optimizer.study import Constraints, Noise
 from crashbo.search.space import Choice, Int
 
@@ -131,11 +130,11 @@ def figures(seen: Insight) -> dict[str, go.Figure]:
 
 
 def publish(
-    study: Study,
+    study: OptunaStudy,
     *,
     constraints: Constraints | None = None,
     noise: Noise | None = None,
-    on_fail: OnFail | None = None,
+    on_fail: Fault | None = None,
     lease: float | None = None,
 ) -> list[str]:
     """Add crashbo's figures, and a note with a summary, to a study in optuna-dashboard; returns the figures' names.
@@ -152,10 +151,10 @@ def publish(
     return list(drawn)
 
 
-def publisher(every: int = 10) -> Callable[[Study, FrozenTrial], None]:
+def publisher(every: int = 10) -> Callable[[OptunaStudy, FrozenTrial], None]:
     """A callback for `study.optimize` that publishes every so many trials."""
 
-    def after(study: Study, trial: FrozenTrial) -> None:
+    def after(study: OptunaStudy, trial: FrozenTrial) -> None:
         if (trial.number + 1) % every == 0:
             publish(study)
 

@@ -10,15 +10,15 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from optuna import Study
+from optuna import Study as OptunaStudy
 
 from crashbo.integrations.optuna.sampler import CrashSampler
-from crashbo.integrations.optuna.settings import OnFail, Settings
+from crashbo.integrations.optuna.settings import Settings
 from crashbo.integrations.optuna.snapshot import Snapshot
 from crashbo.integrations.optuna.spaces import Axes, common, company, singles
 from crashbo.integrations.optuna.stored import Reading
 from crashbo.optimizer.optimizer import Optimizer
-from crashbo.optimizer.records import AnyConstraint, Trial
+from crashbo.optimizer.records import AnyConstraint, Fault, Trial
 from crashbo.optimizer.study import Constraints, Noise, best_of
 from crashbo.optimizer.view import Recommendation, Threshold, View
 
@@ -92,11 +92,11 @@ class Insight:
 
 
 def insight(
-    study: Study,
+    study: OptunaStudy,
     *,
     constraints: Constraints | None = None,
     noise: Noise | None = None,
-    on_fail: OnFail | None = None,
+    on_fail: Fault | None = None,
     lease: float | None = None,
 ) -> Insight:
     """What crashbo's models say about a study, whichever sampler was used.

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import optuna
-from optuna import Study
+from optuna import Study as OptunaStudy
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
 from optuna.storages import BaseStorage
 from optuna.trial import FrozenTrial, TrialState
@@ -46,10 +46,11 @@ class Entry:
     lease: float | None  # end of its lease, in seconds since 1970
     late: bool  # its lease ran out before it was told
     request: str | None  # id of the request that asked for it
-    told: str | None  # id of the request that told it
+    told_by: str | None  # id of the request that told it
     finished: bool  # Optuna's own record is closed
     at: float  # time of the last change, in seconds since 1970
     corrections: int
+    first: Told | None  # Optuna's own record, where a correction of an earlier edition did not keep it
 
     @property
     def open(self) -> bool:
@@ -60,7 +61,7 @@ class Entry:
 class Ledger:
     """One study in its storage."""
 
-    def __init__(self, study: Study) -> None:
+    def __init__(self, study: OptunaStudy) -> None:
         self.study = study
 
     @property
@@ -138,9 +139,9 @@ class Ledger:
             return False
         return True
 
-    def add_all(self, words: Sequence[tuple[Mapping[str, Any], Told, str | None]]) -> None:
-        """Write trials that were not asked for, in one commit."""
-        distributions = self.read().distributions
+    def add_all(self, words: Sequence[tuple[Mapping[str, Any], Told, str | None]]) -> list[int]:
+        """Write trials that were not asked for, in one commit; returns their numbers."""
+        distributions, numbers = self.read().distributions, []
         with atomic(self.study) as (storage, _):
             for params, told, request in words:
                 trial = optuna.trial.create_trial(
@@ -151,7 +152,9 @@ class Ledger:
                     user_attrs=writing.attrs_of(told),
                     system_attrs={keys.REQUEST: request},
                 )
-                storage.create_new_trial(self.study._study_id, template_trial=trial)
+                trial_id = storage.create_new_trial(self.study._study_id, template_trial=trial)
+                numbers.append(int(storage.get_trial(trial_id).number))
+        return numbers
 
     def _pop(self, storage: BaseStorage, planned: Planned, batch: Batch, notes: Mapping[str, Any]) -> int | None:
         """Hand out a queued trial; None if somebody else did."""
@@ -213,10 +216,11 @@ def _entry(
         lease=lease if running else None,
         late=trial.state == "void" and trial.reason == stored.EXPIRED,
         request=notes.get(keys.REQUEST),
-        told=notes.get(keys.TOLD),
+        told_by=notes.get(keys.TOLD),
         finished=frozen.state.is_finished(),
         at=max(correction.get("at", 0.0), 0.0 if when is None else when.timestamp()),
         corrections=len(correction.get("past", ())),
+        first=stored.first_told(frozen, settings) if correction and "below" not in correction else None,
     )
 
 

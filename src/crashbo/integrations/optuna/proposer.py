@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from optuna import Study
+from optuna import Study as OptunaStudy
 from optuna.distributions import BaseDistribution
 from optuna.trial import FrozenTrial, TrialState
 
@@ -43,7 +43,7 @@ class Batch:
 class Proposer:
     """Proposes trials for one study. Its memory only makes the next proposal faster."""
 
-    def __init__(self, study: Study) -> None:
+    def __init__(self, study: OptunaStudy) -> None:
         self._study = study
         self._memories: dict[Any, Any] = {}  # by parameters and constraints of the models
         self._ahead: tuple[Any, tuple[Suggestion, ...]] | None = None

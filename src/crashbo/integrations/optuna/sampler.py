@@ -10,18 +10,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, Unpack
 
-from optuna import Study
+from optuna import Study as OptunaStudy
 from optuna.distributions import BaseDistribution
 from optuna.samplers import BaseSampler
 from optuna.trial import FrozenTrial, TrialState
 
 from crashbo.integrations.optuna import keys, stored, writing
-from crashbo.integrations.optuna.settings import OnFail, Settings, declared
+from crashbo.integrations.optuna.settings import Settings, declared
 from crashbo.integrations.optuna.snapshot import Snapshot, Suggestion, TrialSeed, seed_of
 from crashbo.integrations.optuna.spaces import Axes, common, company, enqueued, holds
 from crashbo.integrations.optuna.stored import Reading
-from crashbo.optimizer.records import Crash, Void
-from crashbo.optimizer.study import Constraints, Options, takes_options
+from crashbo.optimizer.records import Crash, Fault, Void
+from crashbo.optimizer.study import Constraints, Options, takes_options_of_optuna
 from crashbo.optimizer.told import Told, salvaged
 
 _ROUNDS = 5  # proposals in a row, if another worker has just proposed the same point
@@ -36,13 +36,13 @@ class CrashSampler(BaseSampler):
     makes the next proposal faster. Settings that are not given here are those that `declare` stored.
     """
 
-    @takes_options
+    @takes_options_of_optuna
     def __init__(
         self,
         constraints: Constraints | None = None,
         *,
         seed: int | None = None,
-        on_fail: OnFail | None = None,
+        on_fail: Fault | None = None,
         lease: float | None = None,
         space: Any = None,
         **options: Unpack[Options],
@@ -64,11 +64,11 @@ class CrashSampler(BaseSampler):
         self._memories: dict[Any, Any] = {}
         self._latest: tuple[tuple[int, int], Reading] | None = None
 
-    def settings(self, study: Study) -> Settings:
+    def settings(self, study: OptunaStudy) -> Settings:
         """The settings for a study: those given here, then those declared there."""
         return self.given.over(declared(study))
 
-    def infer_relative_search_space(self, study: Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
+    def infer_relative_search_space(self, study: OptunaStudy, trial: FrozenTrial) -> dict[str, BaseDistribution]:
         """The space, given or declared; else the parameters that all trials share, including failed ones."""
         self._raise_error_if_multi_objective(study)
         reading = Reading.of(study)
@@ -79,7 +79,7 @@ class CrashSampler(BaseSampler):
         return {name: d for name, d in space.items() if not d.single()}
 
     def sample_relative(
-        self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
+        self, study: OptunaStudy, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
     ) -> dict[str, Any]:
         """The next point of the shared parameters."""
         self._raise_error_if_multi_objective(study)
@@ -91,7 +91,7 @@ class CrashSampler(BaseSampler):
         return self._propose(study, trial, axes, enqueued(trial, search_space), reading)
 
     def sample_independent(
-        self, study: Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
+        self, study: OptunaStudy, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
     ) -> Any:
         """A parameter that not all trials have, from those that have it, conditional on the parameters so far.
 
@@ -111,13 +111,15 @@ class CrashSampler(BaseSampler):
         fixed.pop(param_name, None)
         return self._propose(study, trial, Axes(distributions), fixed, reading)[param_name]
 
-    def before_trial(self, study: Study, trial: FrozenTrial) -> None:
+    def before_trial(self, study: OptunaStudy, trial: FrozenTrial) -> None:
         """Start the trial's lease."""
         lease = self.settings(study).lease
         if lease is not None:
             study._storage.set_trial_system_attr(trial._trial_id, keys.LEASE, time.time() + lease)
 
-    def after_trial(self, study: Study, trial: FrozenTrial, state: TrialState, values: Sequence[float] | None) -> None:
+    def after_trial(
+        self, study: OptunaStudy, trial: FrozenTrial, state: TrialState, values: Sequence[float] | None
+    ) -> None:
         """Store why a trial failed, just before Optuna stores that it did."""
         if state != TrialState.FAIL or trial.user_attrs.get(keys.STATE) in ("crash", "void"):
             return
@@ -135,7 +137,7 @@ class CrashSampler(BaseSampler):
         return {**self.__dict__, "_memories": {}, "_latest": None}
 
     def _propose(
-        self, study: Study, trial: FrozenTrial, axes: Axes, fixed: Mapping[str, Any], reading: Reading
+        self, study: OptunaStudy, trial: FrozenTrial, axes: Axes, fixed: Mapping[str, Any], reading: Reading
     ) -> dict[str, Any]:
         """A point that no other worker is trying, stored where the others see it.
 
@@ -158,7 +160,7 @@ class CrashSampler(BaseSampler):
             self._publish(study, trial, chosen)
         return chosen.params
 
-    def _contested(self, study: Study, trial: FrozenTrial, snapshot: Snapshot, chosen: Suggestion) -> bool:
+    def _contested(self, study: OptunaStudy, trial: FrozenTrial, snapshot: Snapshot, chosen: Suggestion) -> bool:
         """Whether to choose again because another trial was placed here at the same time. The later one gives way."""
         waited = 0.0
         while rivals := self._rivals(study, trial, snapshot, chosen):
@@ -169,18 +171,18 @@ class CrashSampler(BaseSampler):
             waited += _LOOK_AGAIN
         return False
 
-    def _rivals(self, study: Study, trial: FrozenTrial, snapshot: Snapshot, chosen: Suggestion) -> list[int]:
+    def _rivals(self, study: OptunaStudy, trial: FrozenTrial, snapshot: Snapshot, chosen: Suggestion) -> list[int]:
         under_way = [t for t in stored.pending(study, snapshot.settings) if t.number != trial.number]
         return snapshot.rivals(chosen, under_way)
 
-    def _publish(self, study: Study, trial: FrozenTrial, chosen: Suggestion) -> None:
+    def _publish(self, study: OptunaStudy, trial: FrozenTrial, chosen: Suggestion) -> None:
         storage = study._storage
         storage.set_trial_system_attr(trial._trial_id, keys.PROPOSAL, asdict(chosen))
         if chosen.p_safe is not None:
             storage.set_trial_user_attr(trial._trial_id, keys.P_SAFE, chosen.p_safe)
 
 
-def _key(study: Study, trial: FrozenTrial) -> tuple[int, int]:
+def _key(study: OptunaStudy, trial: FrozenTrial) -> tuple[int, int]:
     return id(study._storage), trial._trial_id
 
 

@@ -6,7 +6,7 @@ May import optimizer and below, and Optuna.
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Unpack
+from typing import Any, Unpack
 
 from optuna import Study as OptunaStudy
 from optuna.distributions import BaseDistribution, distribution_to_json, json_to_distribution
@@ -15,12 +15,10 @@ from optuna.study import StudyDirection
 from crashbo.integrations.optuna.keys import SETTINGS
 from crashbo.integrations.optuna.spaces import distributions_of
 from crashbo.optimizer import saving
-from crashbo.optimizer.records import AnyConstraint, Constraint, Trial, Unmeasured, constraints_of
-from crashbo.optimizer.study import OPTIONS, Constraints, Direction, Options, Study, checked, takes_options
+from crashbo.optimizer.records import AnyConstraint, Constraint, Fault, Trial, Unmeasured, constraints_of
+from crashbo.optimizer.study import OPTIONS, Constraints, Direction, Options, Study, checked, takes_options_of_optuna
 from crashbo.search import own
 from crashbo.search.space import Space, is_number
-
-OnFail = Literal["void", "crash"]
 
 
 @dataclass(frozen=True)
@@ -29,7 +27,7 @@ class Settings:
 
     space: Mapping[str, BaseDistribution] | None = None
     options: Mapping[str, Any] = field(default_factory=dict)  # of the study, including constraints: only those given
-    on_fail: OnFail | None = None
+    on_fail: Fault | None = None
     lease: float | None = None
 
     @staticmethod
@@ -37,7 +35,7 @@ class Settings:
         *,
         space: Any = None,
         constraints: Constraints | None = None,
-        on_fail: OnFail | None = None,
+        on_fail: Fault | None = None,
         lease: float | None = None,
         **options: Unpack[Options],
     ) -> "Settings":
@@ -79,8 +77,10 @@ class Settings:
 
     def study(self, space: Space, direction: StudyDirection, told: Sequence[Trial]) -> Study:
         """The study with these settings, in a space, given its trials."""
-        said = {**self.options, "constraints": self.constraints_for(told), "direction": direction_of(direction)}
-        return Study.of(space, **said)
+        constraints = self.constraints_for(told)
+        said = {**self.options, "constraints": constraints, "direction": direction_of(direction)}
+        here = {"cost", *space.parameters, *(c.name for c in constraints)}  # of all that the trials may have
+        return Study.of(space, **{**said, "units": {name: u for name, u in (self.units or {}).items() if name in here}})
 
     def to_json(self) -> str:
         """As JSON for the storage."""
@@ -101,13 +101,13 @@ class Settings:
         return Settings(space, options, saved.get("on_fail"), saved.get("lease"))
 
 
-@takes_options
+@takes_options_of_optuna
 def declare(
     study: OptunaStudy,
     *,
     space: Any = None,
     constraints: Constraints | None = None,
-    on_fail: OnFail | None = None,
+    on_fail: Fault | None = None,
     lease: float | None = None,
     **options: Unpack[Options],
 ) -> Settings:

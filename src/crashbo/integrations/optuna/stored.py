@@ -11,14 +11,14 @@ from datetime import datetime
 from functools import cached_property
 from typing import Any
 
-from optuna import Study
+from optuna import Study as OptunaStudy
 from optuna.distributions import BaseDistribution
 from optuna.trial import FrozenTrial, TrialState
 
 from crashbo.integrations.optuna.keys import BLAME, CENSORED, CORRECTED, LEASE, MEASURED, PROPOSAL, REASON, STATE
-from crashbo.integrations.optuna.settings import OnFail, Settings, declared_in, user_attrs
+from crashbo.integrations.optuna.settings import Settings, declared_in, user_attrs
 from crashbo.integrations.optuna.spaces import common
-from crashbo.optimizer.records import Constraint, State, Trial
+from crashbo.optimizer.records import Constraint, Fault, State, Trial
 from crashbo.optimizer.told import Told
 from crashbo.search.space import is_number
 
@@ -26,9 +26,9 @@ EXPIRED = "lease ran out"
 
 
 def records(
-    study: Study,
+    study: OptunaStudy,
     *,
-    on_fail: OnFail | None = None,
+    on_fail: Fault | None = None,
     lease: float | None = None,
     names: Sequence[str] | None = None,
 ) -> list[Trial]:
@@ -53,7 +53,7 @@ class Reading:
     attrs: Mapping[str, Any]
 
     @staticmethod
-    def of(study: Study) -> "Reading":
+    def of(study: OptunaStudy) -> "Reading":
         """The current content."""
         return Reading(study.get_trials(deepcopy=False), user_attrs(study))
 
@@ -77,7 +77,12 @@ def single(trial: FrozenTrial, attrs: Mapping[str, Any], settings: Settings) -> 
     return _corrected(_reader(settings)(trial), attrs)
 
 
-def pending(study: Study, settings: Settings) -> list[Trial]:
+def first_told(trial: FrozenTrial, settings: Settings) -> Told:
+    """What Optuna's own record says of a trial, whatever corrected it."""
+    return Told.of_trial(_reader(settings)(trial))
+
+
+def pending(study: OptunaStudy, settings: Settings) -> list[Trial]:
     """The pending trials, read without the others."""
     return under_way(study.get_trials(deepcopy=False, states=(TrialState.RUNNING, TrialState.WAITING)), settings)
 

@@ -6,7 +6,7 @@ May import optimizer and below, and Optuna.
 from pathlib import Path
 
 import optuna
-from optuna import Study
+from optuna import Study as OptunaStudy
 from optuna.storages import BaseStorage, RDBStorage
 
 from crashbo.optimizer.study import Direction
@@ -35,7 +35,7 @@ def open_storage(store: str, *, create: bool = False) -> BaseStorage:
         ) from None
 
 
-def create_study(store: str, name: str, direction: Direction) -> Study:
+def create_study(store: str, name: str, direction: Direction) -> OptunaStudy:
     """Create a study in a store."""
     storage = open_storage(store, create=True)
     if name in names(storage):
@@ -43,7 +43,7 @@ def create_study(store: str, name: str, direction: Direction) -> Study:
     return optuna.create_study(storage=storage, study_name=name, direction=direction)
 
 
-def load_study(store: str, name: str | None = None) -> Study:
+def load_study(store: str, name: str | None = None) -> OptunaStudy:
     """Load a study of a store; without a name, the only one."""
     storage = open_storage(store)
     found = names(storage)

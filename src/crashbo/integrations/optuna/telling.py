@@ -7,14 +7,14 @@ import time
 from typing import Unpack
 
 import optuna
-from optuna import Study
+from optuna import Study as OptunaStudy
 from optuna.trial import FrozenTrial, TrialState
 
 from crashbo.integrations.optuna import writing
 from crashbo.integrations.optuna.corrections import Correction
 from crashbo.integrations.optuna.keys import LEASE, MEASURED
 from crashbo.integrations.optuna.settings import declared, user_attrs
-from crashbo.integrations.optuna.stored import EXPIRED, expired, records
+from crashbo.integrations.optuna.stored import EXPIRED, expired, first_told, records
 from crashbo.integrations.optuna.writing import End
 from crashbo.optimizer.records import Trial
 from crashbo.optimizer.told import Said, Told, judged, takes_said
@@ -33,7 +33,7 @@ def measure(trial: optuna.Trial, /, **values: float) -> None:
         trial.set_user_attr(MEASURED + name, float(value))
 
 
-def ask(study: Study) -> optuna.Trial:
+def ask(study: OptunaStudy) -> optuna.Trial:
     """The next trial, with all its parameters, of a study whose space was declared."""
     space = declared(study).space
     if space is None:
@@ -44,7 +44,7 @@ def ask(study: Study) -> optuna.Trial:
 
 
 @takes_said
-def tell(study: Study, trial: optuna.Trial | int, *, replace: bool = False, **said: Unpack[Said]) -> Trial:
+def tell(study: OptunaStudy, trial: optuna.Trial | int, *, replace: bool = False, **said: Unpack[Said]) -> Trial:
     """Tell the outcome of a trial, as `Optimizer.tell` does; `replace=True` corrects one that was told.
 
     Optuna's own record of a finished trial cannot be changed: a correction is stored next to it, with the full history,
@@ -62,7 +62,8 @@ def tell(study: Study, trial: optuna.Trial | int, *, replace: bool = False, **sa
         raise ValueError(f"trial {number} must be running to be told; it is {found.state.name}. {remedy}")
     told = judged(declared(study).constraints, **said)
     if found.state.is_finished():
-        Correction.of(user_attrs(study), records(study)[number]).changed(told, "tell").write(study)
+        first = first_told(found, declared(study))
+        Correction.of(user_attrs(study), records(study)[number], first).changed(told, "tell").write(study)
     else:
         writing.note(study, found._trial_id, told)
         if told.state == "success":
@@ -77,7 +78,7 @@ def renew(trial: optuna.Trial, seconds: float) -> None:
     trial.storage.set_trial_system_attr(trial._trial_id, LEASE, time.time() + seconds)
 
 
-def void_expired(study: Study, *, lease: float | None = None) -> list[int]:
+def void_expired(study: OptunaStudy, *, lease: float | None = None) -> list[int]:
     """Mark trials whose lease has run out as failed, so that dashboards no longer show them as running.
 
     Returns their numbers. The models ignore them in any case. A worker that turns out to be alive cannot `study.tell`
@@ -90,7 +91,7 @@ def void_expired(study: Study, *, lease: float | None = None) -> list[int]:
     return [t.number for t, was_open in zip(late, closed, strict=True) if was_open]
 
 
-def _frozen(study: Study, number: int) -> FrozenTrial:
+def _frozen(study: OptunaStudy, number: int) -> FrozenTrial:
     trials = study.get_trials(deepcopy=False)
     if not 0 <= number < len(trials):
         raise ValueError(f"trial must be one of this study's {len(trials)}; got number {number}. See records(study).")

@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Any
 
 import sqlalchemy
-from optuna import Study
+from optuna import Study as OptunaStudy
 from optuna.exceptions import UpdateFinishedTrialError
 from optuna.storages import BaseStorage, RDBStorage
 from optuna.storages._rdb import models
@@ -38,17 +38,17 @@ def attrs_of(told: Told) -> dict[str, Any]:
     return attrs
 
 
-def note(study: Study, trial_id: int, told: Told) -> None:
+def note(study: OptunaStudy, trial_id: int, told: Told) -> None:
     """Write the outcome of a trial whose end Optuna itself is about to store."""
     _note(study, trial_id, attrs_of(told))
 
 
-def note_error(study: Study, trial_id: int, reason: str) -> None:
+def note_error(study: OptunaStudy, trial_id: int, reason: str) -> None:
     """Write why a trial is about to fail that is neither a crash nor void."""
     _note(study, trial_id, {keys.STATE: "error", keys.REASON: reason[:_LONGEST]})
 
 
-def _note(study: Study, trial_id: int, attrs: Mapping[str, Any]) -> None:
+def _note(study: OptunaStudy, trial_id: int, attrs: Mapping[str, Any]) -> None:
     for key, value in attrs.items():
         study._storage.set_trial_user_attr(trial_id, key, value)
 
@@ -67,7 +67,7 @@ class End:
         return TrialState.COMPLETE if self.told.state == "success" else TrialState.FAIL
 
 
-def write(study: Study, ends: Sequence[End]) -> list[bool]:
+def write(study: OptunaStudy, ends: Sequence[End]) -> list[bool]:
     """Write the ends of several trials in one commit; returns which of them were still open. Others are unchanged."""
     with atomic(study) as (storage, _):
         if not isinstance(storage, RDBStorage):
