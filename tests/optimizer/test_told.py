@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import crashbo
-from crashbo.optimizer.told import Told, judge, judged, said_by, salvaged, surprise
+from crashbo.optimizer.told import Told, judge, said_by, salvaged, surprise
 
 CONSTRAINTS = (crashbo.Constraint("load", 5.0, noise=0.1), crashbo.Unmeasured("other"))
 TOLD = [
@@ -85,9 +85,9 @@ def test_a_judge_knows_the_constraints():
     told = Told.of(crash=True, measured={"load": 6.0}, blame=["load", "other"])
     assert judge(told, CONSTRAINTS) is told
     with pytest.raises(ValueError, match=r"measured must name constraints \(load\); got 'other'\. Add it\."):
-        judged(CONSTRAINTS, cost=1.0, measured={"other": 1.0})
+        judge(Told.of(cost=1.0, measured={"other": 1.0}), CONSTRAINTS)
     with pytest.raises(ValueError, match=r"blame must name constraints \(load, other\); got 'heat'\. "):
-        judged(CONSTRAINTS, crash=True, blame="heat")
+        judge(Told.of(crash=True, blame="heat"), CONSTRAINTS)
 
 
 @pytest.mark.parametrize("told", [Told(), Told(cost=0.5), Told("success"), Told("crash", 0.5)])
@@ -97,7 +97,7 @@ def test_what_is_no_outcome_is_no_judgement(told):
 
 
 def test_where_no_constraints_are_known_every_name_is_taken():
-    assert judged(None, crash=True, measured={"heat": 1.0}, blame="load").blame == ("load",)
+    assert judge(Told.of(crash=True, measured={"heat": 1.0}, blame="load"), None).blame == ("load",)
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from crashbo.optimizer.confirmation import Confirmation
 from crashbo.optimizer.observed import observations, task
 from crashbo.optimizer.records import Trial
 from crashbo.optimizer.study import Constraints, Options, Study, best_of, takes_options
-from crashbo.optimizer.told import Said, judged, surprise, takes_said
+from crashbo.optimizer.told import Said, Told, judge, surprise, takes_said
 from crashbo.optimizer.view import Prediction, Recommendation, Threshold, View
 from crashbo.search.design import Design
 from crashbo.search.risk import is_bold
@@ -100,7 +100,7 @@ class Optimizer:
             trial: as asked, its number, or params of a trial that was not proposed here.
             replace: correct a trial that was told before.
         """
-        told = judged(self.study.constraints, **said)
+        told = judge(Told.of(**said), self.study.constraints)
         found = self._find(trial)
         if found.state != "pending" and not replace:
             raise ValueError(

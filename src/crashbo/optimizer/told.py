@@ -7,8 +7,8 @@ it by `Told.of`, has it judged, and puts it on the trial.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
-from typing import Any, TypedDict, Unpack
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import Any, TypedDict
 
 import numpy as np
 
@@ -110,8 +110,7 @@ class Told:
 
     def out(self) -> dict[str, Any]:
         """As plain values."""
-        names = {"blame": list(self.blame), "censored": list(self.censored)}
-        return dict(vars(self), **names, measured=dict(self.measured))
+        return asdict(self)
 
     def on(self, trial: Trial) -> Trial:
         """The trial of which this is said; what was said of it before no longer holds."""
@@ -142,11 +141,6 @@ def judge(told: Told, constraints: Sequence[AnyConstraint] | None) -> Told:
                 f"blame must name constraints ({', '.join(names)}); got {name!r}. Leave it out if unknown."
             )
     return told
-
-
-def judged(constraints: Sequence[AnyConstraint] | None, **said: Unpack[Said]) -> Told:
-    """What a user says, put in order and judged."""
-    return judge(Told.of(**said), constraints)
 
 
 def said_by(outcome: Outcome | Crash | Void) -> Said:

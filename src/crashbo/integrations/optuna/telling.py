@@ -17,7 +17,7 @@ from crashbo.integrations.optuna.settings import declared, user_attrs
 from crashbo.integrations.optuna.stored import EXPIRED, expired, first_told, records
 from crashbo.integrations.optuna.writing import End
 from crashbo.optimizer.records import Trial
-from crashbo.optimizer.told import Said, Told, judged, takes_said
+from crashbo.optimizer.told import Said, Told, judge, takes_said
 from crashbo.search.space import is_number
 
 
@@ -60,7 +60,7 @@ def tell(study: OptunaStudy, trial: optuna.Trial | int, *, replace: bool = False
     if found.state != TrialState.RUNNING and not (found.state.is_finished() and replace):
         remedy = "Pass replace=True to correct it." if found.state.is_finished() else "Ask for it first."
         raise ValueError(f"trial {number} must be running to be told; it is {found.state.name}. {remedy}")
-    told = judged(declared(study).constraints, **said)
+    told = judge(Told.of(**said), declared(study).constraints)
     if found.state.is_finished():
         first = first_told(found, declared(study))
         Correction.of(user_attrs(study), records(study)[number], first).changed(told, "tell").write(study)
