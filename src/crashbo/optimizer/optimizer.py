@@ -7,7 +7,6 @@ import copy
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
-from operator import attrgetter
 from typing import Any, NamedTuple, Unpack, overload
 
 import numpy as np
@@ -18,7 +17,7 @@ from crashbo.optimizer import saving
 from crashbo.optimizer.confirmation import Confirmation
 from crashbo.optimizer.observed import observations, task
 from crashbo.optimizer.records import Trial
-from crashbo.optimizer.study import Constraints, Options, Study, best_of, takes_options
+from crashbo.optimizer.study import Constraints, Options, Shown, Study, best_of, takes_options
 from crashbo.optimizer.told import Said, Told, judge, surprise, takes_said
 from crashbo.optimizer.view import Prediction, Recommendation, Threshold, View
 from crashbo.search.design import Design
@@ -41,13 +40,12 @@ class Queued(NamedTuple):
 class Optimizer:
     """Bayesian optimisation that learns from crashes, one trial at a time. `study` is what defines it."""
 
-    study: Study
-    space = property(attrgetter("study.space"), doc="The parameters.")
-    constraints = property(attrgetter("study.constraints"), doc="The reasons for a crash.")
-    risk = property(attrgetter("study.risk"), doc="How much risk the study takes.")
-    direction = property(attrgetter("study.direction"), doc="Whether the cost is minimised or maximised.")
-    posterior = property(attrgetter("study.posterior"), doc="Of hyperparameters: an average, or the most probable.")
-    strategy = property(lambda self: strategies.plain(self.study.strategy), doc="How trials are chosen, by name.")
+    space = Shown(lambda study: study.space)
+    constraints = Shown(lambda study: study.constraints)
+    risk = Shown(lambda study: study.risk)
+    direction = Shown(lambda study: study.direction)
+    posterior = Shown(lambda study: study.posterior)
+    strategy = Shown(lambda study: strategies.plain(study.strategy))
 
     @takes_options
     def __init__(

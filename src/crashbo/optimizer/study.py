@@ -9,7 +9,7 @@ entry of `OPTIONS`, all here, and whatever uses it. None always stands for "not 
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypedDict, Unpack
+from typing import Any, Generic, Literal, Never, TypedDict, TypeVar, Unpack
 
 from crashbo import strategies
 from crashbo.optimizer import saving
@@ -23,6 +23,7 @@ from crashbo.strategies.base import Strategy
 Direction = Literal["minimize", "maximize"]
 Constraints = Sequence[str | AnyConstraint] | str | AnyConstraint
 Noise = float | Mapping[str, float]
+T = TypeVar("T")
 
 
 class Options(TypedDict, total=False):
@@ -208,6 +209,19 @@ OPTIONS: dict[str, Option] = {
         dict,
     ),
 }
+
+
+class Shown(Generic[T]):
+    """A part of its study that an object shows as its own. It is read there, and cannot be set."""
+
+    def __init__(self, part: Callable[[Study], T]) -> None:
+        self._part = part
+
+    def __get__(self, holder: Any, owner: Any = None) -> T:
+        return self._part(holder.study)
+
+    def __set__(self, holder: Any, value: Never) -> None:
+        raise AttributeError("a study cannot be changed in place. Make another with `changed`.")
 
 
 def best_of(trials: Iterable[Trial], direction: Direction) -> Trial | None:
