@@ -291,6 +291,22 @@ TABLE = "knee,hip,cost,current,state\n" + "".join(
 )
 
 
+@pytest.mark.parametrize("value", ["1.5", "1e31"])
+def test_a_value_that_a_parameter_cannot_have_is_refused_by_its_line(tmp_path, value):
+    said = {"name": "lathe", "parameters": {"n": {"low": 1, "high": 8, "int": True}}}
+    bench = Bench.create(str(tmp_path / "lathe.db"), Definition.of(said))
+    with pytest.raises(ValueError, match="line 3 of the CSV: params must give each of n"):
+        table.load(bench, f"n,cost\n2,0.5\n{value},0.7\n")
+    assert bench.trials == []
+    assert table.load(bench, "n,cost\n2,0.5\n12,0.7\n") == (2, 0)  # old data may lie beyond the bounds
+
+
+def test_the_same_request_twice_in_one_call_counts_once(bench):
+    word = ({"knee": 0.1, "hip": 0.2}, SUCCESS, "a")
+    assert bench.add_all([word, ({"knee": 0.3, "hip": 0.2}, SUCCESS, None), word]) == [0, 1, 0]
+    assert bench.add_all([word, ({"knee": 0.3, "hip": 0.2}, SUCCESS, None)]) == [0, 2]
+
+
 def test_a_table_is_imported_without_a_fit(bench, monkeypatch):
     def no_fit(*_, **__):
         raise AssertionError("a table needs no model")

@@ -87,6 +87,7 @@ def test_the_files_name_is_the_studys_unless_it_says_otherwise(tmp_path):
         ({"units": {"cost": "\x00"}}, "unit or label of cost must be printable"),
         ({"units": {"cost": "kJ"}, "cost": {"unit": "J"}}, "unit of cost must be given once"),
         ({"lease": "x"}, "lease must be a positive number"),
+        ({"start": 3}, "start must be a list of settings"),
         ({"start": [{"x": 5}]}, "x must be a number from 0 to 1"),
         ({"run": {"on_exit": "panic"}}, "run.on_exit must be 'crash' or 'void'"),
         ({"run": {"exits": {"0": "crash"}}}, "exit codes from 1 to 255"),

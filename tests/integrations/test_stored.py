@@ -295,6 +295,14 @@ def test_units_may_be_of_what_only_some_trials_have():
     assert insight(study).view.study.units == {"x": "m", "load": "A"}
 
 
+def test_what_was_declared_of_a_constraint_that_is_no_more_does_no_harm():
+    study = optuna.create_study(sampler=CrashSampler(seed=0))
+    declare(study, constraints=["a"], noise={"a": 0.1, "cost": 0.2})
+    declare(study, constraints=["b"])
+    study.optimize(lambda t: t.suggest_float("x", 0, 1), 6)
+    assert insight(study).view.study.noise == {"cost": 0.2}
+
+
 def test_a_name_may_be_own():
     study = optuna.create_study(sampler=CrashSampler(seed=0))
     assert declare(study, constraints=["own"], noise={"own": 0.1}, units={"own": "A"}).noise == {"own": 0.1}

@@ -26,6 +26,7 @@ SAID = [
     {"strategy": strategies.HighCost(3.0), "risk": "paper"},
     {"strategy": {"name": "pibu", "lengthscale": 0.3}},
     {"constraints": ["load"], "units": {"cost": "m", "load": "A", "x": "V"}},
+    {"constraints": [crashbo.Constraint("load", noise=0.2), "heat"], "noise": {"cost": 0.1, "heat": 0.3}},
 ]
 
 
@@ -134,6 +135,36 @@ def test_a_change_is_checked_as_a_new_study_is():
     assert optimizer.study.changed(space={"x": (0.0, 2.0), "y": (0.0, 1.0)}).space.parameters["x"].high == 2.0
 
 
+@pytest.mark.parametrize(
+    ("change", "noise"),
+    [
+        ({"noise": {"a": 0.3}}, {"cost": 0.1, "a": 0.3, "b": 0.2}),
+        ({"noise": {"b": None}}, {"cost": 0.1, "a": 0.5}),
+        ({"noise": 0.4}, {"cost": 0.4, "a": 0.5, "b": 0.2}),
+        ({"constraints": [crashbo.Constraint("a", noise=0.6)]}, {"cost": 0.1, "a": 0.6, "b": 0.2}),
+        ({"constraints": ["a"]}, {"cost": 0.1, "a": 0.5, "b": 0.2}),
+    ],
+)
+def test_what_is_known_of_noise_stays_until_something_else_is_said(change, noise):
+    study = Study.of(SPACE, [crashbo.Constraint("a", noise=0.5), "b"], noise={"cost": 0.1, "b": 0.2})
+    for before in (study, Study.back(study.out())):
+        after = before.changed(**change)
+        assert after.noise == noise
+        assert {c.name: c.noise for c in after.constraints} == {c.name: noise.get(c.name) for c in after.constraints}
+
+
+def test_a_constraint_may_be_called_cost():
+    assert Study.of(SPACE, ["cost"], noise=0.1).constraints[0].noise is None
+
+
+def test_other_models_are_learnt_from_scratch_by_a_study_that_is_loaded_with_another_noise():
+    optimizer = told()
+    optimizer.ask()
+    text = optimizer.to_json()
+    assert crashbo.Optimizer.from_json(text, noise=0.5).state()["memory"] is None
+    assert crashbo.Optimizer.from_json(text, units={"load": "A"}).state()["memory"] is not None
+
+
 @pytest.mark.parametrize("name", ["risk", "direction", "space", "constraints", "posterior", "strategy"])
 def test_what_defines_a_study_is_not_changed_in_place(name):
     with pytest.raises(AttributeError):
@@ -199,6 +230,17 @@ def test_a_risk_of_ones_own_may_begin_at_the_centre():
     assert crashbo.Optimizer({"x": (0.0, 1.0)}, risk=Shy()).ask().params == {"x": 0.5}
 
 
+def test_a_risk_of_ones_own_announces_a_length_that_is_one():
+    @dataclass(frozen=True)
+    class Long(Careful):
+        trials: object = None
+
+    for wrong in (0, "ten", True):
+        with pytest.raises(ValueError, match="risk must have a whole number of trials"):
+            crashbo.Optimizer(SPACE, risk=Long(trials=wrong))
+    told(risk=Long(trials=np.int64(20))).ask()
+
+
 @pytest.mark.parametrize("risk", [Careful, 5, {"crash": 3}, "bold"])
 def test_what_has_no_floor_is_no_risk(risk):
     with pytest.raises(ValueError, match="risk must be None"):
@@ -243,6 +285,11 @@ def test_a_journal_does_not_go_on_without_a_part_that_was_somebodys_own(tmp_path
     with pytest.raises(ValueError, match=r"risk must be passed again .+'test_study:Careful'"):
         run()
     assert len(run(risk=Careful()).trials) == 5
+
+    class Moved(Careful):
+        """The same under another name, as where a script is imported that was run before."""
+
+    assert len(run(risk=Moved()).trials) == 5
 
 
 @pytest.mark.parametrize("strategy", [{}, {"name": "ei-hc", "foo": 1}, {"name": "eicc", "foo": 1}])

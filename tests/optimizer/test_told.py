@@ -45,7 +45,8 @@ def test_a_trial_says_what_it_was_told_and_nothing_of_before(told):
         ({"crash": crashbo.Crash("bent", "load", {"load": 7})}, Told("crash", None, {"load": 7.0}, "bent", ("load",))),
         ({"void": "unplugged"}, Told("void", reason="unplugged")),
         ({"void": True, "blame": "load"}, Told("void")),
-        ({"crash": True, "blame": {"load"}}, Told("crash", blame=("load",))),
+        ({"crash": True, "blame": {"b", "a"}, "censored": np.False_}, Told("crash", blame=("a", "b"))),
+        ({"crash": crashbo.Crash("x", "c"), "blame": np.array(["a", "b"])}, Told("crash", None, {}, "x", ("a", "b"))),
         ({"crash": True, "blame": (name for name in ("a", "b"))}, Told("crash", blame=("a", "b"))),
     ],
 )

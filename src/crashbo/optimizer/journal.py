@@ -78,7 +78,7 @@ class Journal:
             )
         now = json.loads(json.dumps(fresh.config(), default=saving.plain))
         for key, saved in header["config"].items():
-            if own.is_named(saved) and saved != now.get(key):
+            if own.is_named(saved) and not own.is_named(now.get(key)):
                 raise own.refusal(key, saved)
         for key in ("space", "constraints", "direction"):
             if header["config"][key] != now[key]:

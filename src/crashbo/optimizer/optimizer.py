@@ -231,16 +231,16 @@ class Optimizer:
 
     @staticmethod
     @takes_options
-    def from_json(text: str, **own: Unpack[Options]) -> "Optimizer":
+    def from_json(text: str, **parts: Unpack[Options]) -> "Optimizer":
         """A study saved by `to_json`; what of it is your own, such as a strategy, must be passed again.
 
         Args:
             text: of `to_json`.
         """
         saved = saving.loads(text)
-        return Optimizer.restored(
-            Study.back(saved["config"], **own), map(saving.trial_in, saved["trials"]), saved["state"]
-        )
+        study, trials = Study.back(saved["config"], **parts), map(saving.trial_in, saved["trials"])
+        learnt = set(parts) <= {"strategy", "risk", "units"}  # anything else makes other models
+        return Optimizer.restored(study, trials, saved["state"] if learnt else {**saved["state"], "memory": None})
 
     def config(self) -> dict[str, Any]:
         """What defines the study, as plain values."""

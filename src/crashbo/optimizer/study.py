@@ -15,6 +15,7 @@ from crashbo import strategies
 from crashbo.optimizer import saving
 from crashbo.optimizer.keywords import spelled_out
 from crashbo.optimizer.records import AnyConstraint, Constraint, Trial, constraints_of
+from crashbo.search import own
 from crashbo.search.risk import Risk, risk_of
 from crashbo.search.space import Space, is_number
 from crashbo.search.surrogates import PosteriorOver
@@ -75,8 +76,13 @@ def _units(said: Any) -> dict[str, str]:
     return dict(said or {})
 
 
+def _noise_of(constraints: Iterable[AnyConstraint]) -> dict[str, float]:
+    """The noise that constraints bring along."""
+    return {c.name: c.noise for c in constraints if c.noise is not None and c.name != "cost"}
+
+
 def _only(rule: str, said: Mapping[str, Any], known: Sequence[str]) -> None:
-    unknown = sorted(set(said) - set(known))
+    unknown = sorted(set(said) - set(known), key=str)
     if unknown:
         raise ValueError(f"{rule}; got {unknown}. Mend the name.")
 
@@ -105,12 +111,18 @@ class Study:
             if more:
                 raise ValueError(f"{more[0]} must be part of the study that is given; got it beside one. Say it there.")
             return space
-        return Study(Space.of(space), **checked(given, everything=True))._checked(given)
+        return Study._made(Space.of(space), given)._checked(checked(given))
 
     @staticmethod
     def stored(space: Space, options: Mapping[str, Any]) -> "Study":
         """The study of options that were checked before they were stored; it may need more before it can be run."""
-        return Study(space, **checked(options, everything=True))._completed()
+        return Study._made(space, options)._completed()
+
+    @staticmethod
+    def _made(space: Space, options: Mapping[str, Any]) -> "Study":
+        """All noise stands in one place, also what the constraints bring along."""
+        said = checked(options, everything=True)
+        return Study(space, **{**said, "noise": {**_noise_of(said["constraints"]), **said["noise"]}})
 
     def changed(
         self,
@@ -120,8 +132,12 @@ class Study:
     ) -> "Study":
         """The same study with some of it said anew; what is None stays."""
         said: dict[str, Any] = {"constraints": constraints, **options}
-        new = {name: value for name, value in said.items() if value is not None}
-        return replace(self, space=self.space if space is None else Space.of(space), **checked(new))._checked(new)
+        new = checked({name: value for name, value in said.items() if value is not None})
+        noise = {**self.noise, **_noise_of(new.get("constraints", ())), **new.get("noise", {})}
+        if isinstance(said.get("noise"), Mapping):  # None there learns it again
+            noise = {name: std for name, std in noise.items() if said["noise"].get(name, std) is not None}
+        there = self.space if space is None else Space.of(space)
+        return replace(self, space=there, **{**new, "noise": noise})._checked(new)
 
     def out(self) -> dict[str, Any]:
         """As plain values."""
@@ -129,13 +145,12 @@ class Study:
         return {"space": saving.space_out(self.space), **plain, "cost_noise": self.noise.get("cost")}
 
     @staticmethod
-    def back(saved: Mapping[str, Any], **own: Unpack[Options]) -> "Study":
-        """The study of plain values; `own` replaces parts of it, such as those that only their author has."""
+    def back(saved: Mapping[str, Any], **parts: Unpack[Options]) -> "Study":
+        """The study of plain values; `parts` replace some of it, such as those that only their author has."""
         known: dict[str, Any] = {name: OPTIONS[name].back(saved[name]) for name in OPTIONS if name in saved}
-        noises = {c.name: c.noise for c in known["constraints"]}  # constraints are saved with theirs
-        known["noise"] = {**noises, "cost": saved["cost_noise"]}
-        new = {name: value for name, value in own.items() if value is not None}
-        return Study(saving.space_in(saved["space"]), **checked({**known, **new}, everything=True))._checked(new)
+        known["noise"] = {"cost": saved["cost_noise"]}  # constraints are saved with theirs
+        known |= {name: part for name, part in parts.items() if part is not None and own.is_named(known.get(name))}
+        return Study.stored(saving.space_in(saved["space"]), known).changed(**parts)
 
     @property
     def sign(self) -> float:
@@ -153,20 +168,20 @@ class Study:
         return [c for c in self.constraints if isinstance(c, Constraint)]
 
     def _completed(self) -> "Study":
-        """With the constraints' noise where `noise` gives it."""
+        """With all noise in one place, and every constraint with its own."""
         noisy = tuple(
-            replace(c, noise=self.noise[c.name]) if isinstance(c, Constraint) and c.name in self.noise else c
+            replace(c, noise=self.noise.get(c.name)) if isinstance(c, Constraint) and c.name != "cost" else c
             for c in self.constraints
         )
         return replace(self, constraints=noisy)
 
-    def _checked(self, said: Iterable[str]) -> "Study":
-        """Completed, if what was said of it names what there is, and its strategy can run it."""
+    def _checked(self, new: Mapping[str, Any]) -> "Study":
+        """Completed, if what is new in it names what there is, and its strategy can run it."""
         known = ["cost", *self.names]
-        if "noise" in said:
-            _only("noise must name 'cost' or constraints", self.noise, known)
-        if "units" in said:
-            _only("units must name 'cost', constraints or parameters", self.units, [*known, *self.space.parameters])
+        _only("noise must name 'cost' or constraints", new.get("noise", {}), known)
+        _only(
+            "units must name 'cost', constraints or parameters", new.get("units", {}), [*known, *self.space.parameters]
+        )
         study = self._completed()
         strategies.check(study.strategy, study.space, tuple(c.given for c in study.constraints), study.risk)
         return study

@@ -73,7 +73,7 @@ class Told:
                 f"got cost={cost!r}, crash={crash!r}, void={void!r}. A crash has no cost."
             )
         if isinstance(crash, Crash):
-            measured, blame = {**crash.measured, **(measured or {})}, blame or crash.blame
+            measured, blame = {**crash.measured, **(measured or {})}, _names("blame", blame) or crash.blame
             censored = crash.censored if censored is None else censored
             crash = crash.reason
         values, blamed = _measured(measured), _names("blame", blame)
@@ -199,7 +199,10 @@ def _measured(said: Any) -> dict[str, float]:
 
 
 def _names(what: str, said: Any) -> tuple[str, ...]:
-    names = (said,) if isinstance(said, str) else () if said is None or said is False else said
+    none = said is None or (isinstance(said, bool | np.bool_) and not said)
+    names = (
+        () if none else (said,) if isinstance(said, str) else sorted(said, key=str) if isinstance(said, set) else said
+    )
     listed = tuple(names) if isinstance(names, Iterable) else (None,)
     if not all(map(_is_name, listed)):
         raise ValueError(f"{what} must be names of constraints; got {said!r}. Or leave it out.")

@@ -11,6 +11,7 @@ _KEY = "crashbo:own"
 
 def name_of(part: Any) -> dict[str, str]:
     """What is saved in its place."""
+    part = getattr(part, "func", part)  # of a partial
     kind = part if hasattr(part, "__qualname__") else type(part)
     return {_KEY: f"{kind.__module__}:{kind.__qualname__}"}
 

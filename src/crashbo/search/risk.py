@@ -259,6 +259,7 @@ def risk_of(risk: Any) -> Risk:
         if "crashes" in risk and set(risk) <= {"crashes", "trials"}:
             return Budget(risk["crashes"], risk.get("trials"))
     elif isinstance(risk, Risk) and not isinstance(risk, type):
+        length_of(risk)
         return risk
     raise ValueError(
         "risk must be None, 'paper', Budget, MinSafe, {min_safe = 0.9}, {crashes = 5, trials = 50}, or a record of "
@@ -282,9 +283,9 @@ def floor_of(risk: Risk, situation: Situation) -> float:
 def length_of(risk: Risk) -> int | None:
     """The announced length of a study, where its risk knows it."""
     trials = getattr(risk, "trials", None)
-    if trials is not None and (isinstance(trials, bool) or not isinstance(trials, int)):
+    if trials is not None and (not isinstance(trials, int | np.integer) or isinstance(trials, bool) or trials < 1):
         raise ValueError(f"risk must have a whole number of trials, or None; got {trials!r} in {risk!r}. Mend it.")
-    return trials
+    return None if trials is None else int(trials)
 
 
 def announced(risk: Risk, trials: int) -> Risk:

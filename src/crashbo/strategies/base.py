@@ -61,16 +61,16 @@ class Proposal:
 def checked_proposal(proposal: Proposal, space: Space) -> Proposal:
     """What a strategy returned, at the nearest setting that the space has: a user's own may return anything."""
     try:
-        x = np.asarray(proposal.x, dtype=float) if isinstance(proposal, Proposal) else np.zeros(0)
-        safe = x.size == 0 or proposal.p_safe is None or 0.0 <= proposal.p_safe <= 1.0
-    except (TypeError, ValueError):
-        x, safe = np.zeros(0), False
-    if x.shape != (space.dimension,) or not np.isfinite(x).all() or not safe:
+        x = np.asarray(proposal.x, dtype=float)
+        p = None if proposal.p_safe is None else float(proposal.p_safe)
+    except (AttributeError, TypeError, ValueError):
+        x, p = np.zeros(0), None
+    if x.shape != (space.dimension,) or not np.isfinite(x).all() or not (p is None or 0.0 <= p <= 1.0):
         raise ValueError(
-            f"strategy must return a Proposal of {space.dimension} finite coordinates in the unit cube, and P(safe); "
+            f"strategy must return a Proposal of {space.dimension} finite coordinates, with a P(safe) or None; "
             f"got {proposal!r}. Write Proposal(task.space.encode(params))."
         )
-    return replace(proposal, x=space.snap(x[None])[0])
+    return replace(proposal, x=space.snap(x[None])[0], p_safe=p)
 
 
 class Strategy(Protocol):

@@ -200,9 +200,14 @@ class Bench:
             for params, told, request in words:
                 _check_request(request)
                 check_new(params, told, reading)
-            known = {e.request: e.trial.number for e in entries_of(reading) if e.request is not None and not e.choosing}
-            added = iter(self.ledger.add_all([word for word in words if word[2] not in known]))
-            return [known[request] if request in known else next(added) for _, _, request in words]
+            known: dict[Any, int] = {e.request: e.trial.number for e in entries_of(reading) if not e.choosing}
+            names = [i if request is None else request for i, (_, _, request) in enumerate(words)]
+            new: dict[Any, Any] = {}
+            for name, word in zip(names, words, strict=True):
+                if name not in known:
+                    new.setdefault(name, word)
+            known |= dict(zip(new, self.ledger.add_all([*new.values()]), strict=True))
+            return [known[name] for name in names]
 
     def renew(self, number: int, seconds: float) -> float:
         """Extend a pending trial's lease to this many seconds from now; returns when it ends."""
@@ -298,7 +303,7 @@ def _latest_told(entries: list[Entry]) -> int:
 def check_new(params: Mapping[str, Any], told: Told, reading: Reading) -> None:
     """Refuse a trial that a study cannot take."""
     _check(judge(told, reading.declared.constraints))
-    if not fits(params, reading.distributions):
+    if not fits(params, reading.distributions) or any(is_number(v) and abs(v) > LARGEST for v in params.values()):
         raise ValueError(
             f"params must give each of {', '.join(reading.distributions)}, and nothing else, a value that it can "
             f"have; got {dict(params)!r}. Mend it."

@@ -94,7 +94,9 @@ class Definition:
         options = {name: said[name] for name in OPTIONS if name in said}
         options["constraints"] = [_constraint(name, table) for name, table in constraints.items()]
         options["units"] = units
-        lease = said.get("lease")
+        start, lease = said.get("start", []), said.get("lease")
+        if not isinstance(start, list):
+            raise ValueError(f"start must be a list of settings; got {start!r}. Write [{{knee = 0.2}}], for example.")
         if lease is not None and not (is_number(lease) and lease > 0):
             raise ValueError(f"lease must be a positive number of seconds; got {lease!r}. Or leave it out.")
         definition = Definition(
@@ -102,7 +104,7 @@ class Definition:
             space=space,
             options=checked(options),
             lease=lease,
-            start=tuple(space.check(params) for params in said.get("start", ())),
+            start=tuple(space.check(params) for params in start),
             label=cost.get("label", "cost"),
             run=RunRules(**rules),
         )

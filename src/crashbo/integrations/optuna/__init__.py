@@ -23,7 +23,7 @@ How a stored trial is read (`records`):
 
 | Optuna | crashbo |
 |---|---|
-| COMPLETE, or PRUNED with a value | success; void where the value is infinite |
+| COMPLETE, or PRUNED with a value | success; if the value is infinite, as any other FAIL |
 | FAIL marked "crash": `raise Crash`, `tell(crash=...)`, `study.tell(trial, state=FAIL)` | crash |
 | FAIL marked "void": `raise Void`, `tell(void=...)` | void |
 | any other FAIL: another exception, a dead worker, another sampler's | void; crash with `on_fail="crash"` |

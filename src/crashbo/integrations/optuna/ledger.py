@@ -19,7 +19,7 @@ from crashbo.integrations.optuna.atomic import atomic
 from crashbo.integrations.optuna.proposer import Batch, Planned
 from crashbo.integrations.optuna.settings import Settings, declared_in, direction_of
 from crashbo.integrations.optuna.snapshot import Suggestion
-from crashbo.integrations.optuna.spaces import Distributions
+from crashbo.integrations.optuna.spaces import Distributions, widened
 from crashbo.integrations.optuna.stored import Reading
 from crashbo.integrations.optuna.writing import End
 from crashbo.optimizer.records import Trial
@@ -124,7 +124,7 @@ class Ledger:
         except _Taken as taken:
             if taken.trial_id is not None:
                 void = Told("void", reason="another trial had this setting just before")
-                writing.write(self.study, [End(taken.trial_id, void)])
+                writing.write(self.study, [End(taken.trial_id, void, {keys.REQUEST: None})])
             return None
 
     def close_all(self, words: Sequence[tuple[Entry, Told, str | None]]) -> list[bool]:
@@ -142,16 +142,19 @@ class Ledger:
     def add_all(self, words: Sequence[tuple[Mapping[str, Any], Told, str | None]]) -> list[int]:
         """Write trials that were not asked for, in one commit; returns their numbers."""
         distributions, numbers = self.read().distributions, []
+        trials = [
+            optuna.trial.create_trial(
+                state=End(-1, told).state,
+                value=told.cost,
+                params=dict(params),
+                distributions={name: widened(d, params[name]) for name, d in distributions.items()},
+                user_attrs=writing.attrs_of(told),
+                system_attrs={keys.REQUEST: request},
+            )
+            for params, told, request in words
+        ]
         with atomic(self.study) as (storage, _):
-            for params, told, request in words:
-                trial = optuna.trial.create_trial(
-                    state=End(-1, told).state,
-                    value=told.cost,
-                    params=dict(params),
-                    distributions={name: _widened(d, params[name]) for name, d in distributions.items()},
-                    user_attrs=writing.attrs_of(told),
-                    system_attrs={keys.REQUEST: request},
-                )
+            for trial in trials:
                 trial_id = storage.create_new_trial(self.study._study_id, template_trial=trial)
                 numbers.append(int(storage.get_trial(trial_id).number))
         return numbers
@@ -233,7 +236,7 @@ def _running(suggestion: Suggestion, batch: Batch, notes: Mapping[str, Any]) -> 
     return optuna.trial.create_trial(
         state=TrialState.RUNNING,
         params=dict(suggestion.params),
-        distributions={name: _widened(batch.distributions[name], v) for name, v in suggestion.params.items()},
+        distributions={name: widened(batch.distributions[name], v) for name, v in suggestion.params.items()},
         user_attrs={} if suggestion.p_safe is None else {keys.P_SAFE: suggestion.p_safe},
         system_attrs=dict(notes),
     )
@@ -246,12 +249,3 @@ def _parameter(d: BaseDistribution) -> Parameter:
     assert isinstance(d, FloatDistribution | IntDistribution)
     kind = Float if isinstance(d, FloatDistribution) else Int
     return kind(d.low, d.high if d.high > d.low else d.low + 1, log=d.log)  # type: ignore[arg-type]
-
-
-def _widened(d: BaseDistribution, value: Any) -> BaseDistribution:
-    """The distribution, extended to contain a value: old data may lie outside the present bounds."""
-    if isinstance(d, FloatDistribution) and not d.low <= value <= d.high:
-        return FloatDistribution(min(d.low, value), max(d.high, value), log=d.log)
-    if isinstance(d, IntDistribution) and not d.low <= value <= d.high:
-        return IntDistribution(min(d.low, int(value)), max(d.high, int(value)), log=d.log)
-    return d

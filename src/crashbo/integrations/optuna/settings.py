@@ -79,8 +79,10 @@ class Settings:
         """The study with these settings, in a space, given its trials."""
         constraints = self.constraints_for(told)
         said = {**self.options, "constraints": constraints, "direction": direction_of(direction)}
-        here = {"cost", *space.parameters, *(c.name for c in constraints)}  # of all that the trials may have
-        return Study.of(space, **{**said, "units": {name: u for name, u in (self.units or {}).items() if name in here}})
+        here = {"cost", *space.parameters, *(c.name for c in constraints)}  # of all that was ever declared
+        for name in ("noise", "units"):
+            said[name] = {key: value for key, value in (self.options.get(name) or {}).items() if key in here}
+        return Study.of(space, **said)
 
     def to_json(self) -> str:
         """As JSON for the storage."""

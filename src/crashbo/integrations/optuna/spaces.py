@@ -132,7 +132,18 @@ def company(trials: Iterable[FrozenTrial], known: Iterable[str]) -> dict[str, Ba
 
 def fits(params: Mapping[str, Any], distributions: Distributions) -> bool:
     """Whether params give every parameter, and nothing else, a readable value, in or out of bounds."""
-    return set(params) == set(distributions) and Axes(distributions).place(params)
+    if set(params) != set(distributions) or not Axes(distributions).place(params):
+        return False
+    return all(holds(widened(d, params[name]), params[name]) for name, d in distributions.items())
+
+
+def widened(d: BaseDistribution, value: Any) -> BaseDistribution:
+    """The distribution, extended to contain a value: old data may lie outside the present bounds."""
+    if isinstance(d, FloatDistribution) and not d.low <= value <= d.high:
+        return FloatDistribution(min(d.low, value), max(d.high, value), log=d.log)
+    if isinstance(d, IntDistribution) and not d.low <= value <= d.high:
+        return IntDistribution(min(d.low, int(value)), max(d.high, int(value)), log=d.log)
+    return d
 
 
 def singles(distributions: Distributions) -> dict[str, Any]:
