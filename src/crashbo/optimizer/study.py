@@ -168,7 +168,7 @@ class Study:
         return [c for c in self.constraints if isinstance(c, Constraint)]
 
     def _completed(self) -> "Study":
-        """With all noise in one place, and every constraint with its own."""
+        """With the noise of every constraint."""
         noisy = tuple(
             replace(c, noise=self.noise.get(c.name)) if isinstance(c, Constraint) and c.name != "cost" else c
             for c in self.constraints
