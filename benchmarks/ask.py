@@ -1,6 +1,7 @@
 """The time of a `tell` and the following `ask()`, by number of trials and dimensions.
 
-python benchmarks/ask.py [--repeats 5]
+    python benchmarks/ask.py [--repeats 5]
+    python benchmarks/ask.py --against b612d08    # CPU time of the working tree over that of a revision, in one run
 
 Median over several trials around n = 25, 50, 100 and 200 in 2, 6 and 10 dimensions, and around n = 1000 in 10. The
 trials before are random and told without asking. If Optuna's GPSampler or BoTorch is installed, the same is measured
@@ -8,7 +9,11 @@ for them at n = 100 in 10 dimensions, on the same trials in the same process.
 """
 
 import argparse
+import json
 import os
+import subprocess
+import sys
+import tempfile
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before NumPy: both sides of a ratio use one core
 
@@ -16,6 +21,7 @@ import time
 import warnings
 from collections.abc import Callable
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,6 +32,8 @@ SIZES = (25, 50, 100, 200)
 LARGEST = 1000
 DIMENSIONS = (2, 6, 10)
 NOISE = 0.01
+TURNS = 6
+clock = time.perf_counter
 
 Params = dict[str, float]
 
@@ -52,9 +60,9 @@ def outcome(params: Params, rng: np.random.Generator) -> dict[str, Any]:
 
 
 def seconds(work: Callable[[], Any]) -> tuple[float, Any]:
-    began = time.perf_counter()
+    began = clock()
     result = work()
-    return time.perf_counter() - began, result
+    return clock() - began, result
 
 
 def ours(n: int, dimension: int, repeats: int) -> list[float]:
@@ -154,10 +162,51 @@ RIVALS = {
 }
 
 
+def against(revision: str, repeats: int) -> None:
+    """Both revisions in turns, each in a process of its own; CPU time, since other work comes and goes."""
+    from replay import package
+
+    cells = [(n, dimension) for dimension in DIMENSIONS for n in SIZES] + [(LARGEST, DIMENSIONS[-1])]
+    with tempfile.TemporaryDirectory() as temporary:
+        folders = {name: Path(temporary) / name for name in ("old", "new")}
+        for folder in folders.values():
+            folder.mkdir()
+        sources = {"old": package(revision, folders["old"]), "new": package(None, folders["new"])}
+        ratios: dict[tuple[int, int], list[float]] = {cell: [] for cell in cells}
+        for turn in range(TURNS):
+            order = ("old", "new") if turn % 2 else ("new", "old")
+            took = {name: alone(sources[name], cells, repeats) for name in order}
+            for cell, old, new in zip(cells, took["old"], took["new"], strict=True):
+                ratios[cell].append(new / old)
+            print(f"turn {turn + 1} of {TURNS}: {np.median([found[-1] for found in ratios.values()]):.3f}", flush=True)
+    for (n, dimension), found in ratios.items():
+        print(f"n = {n:4d}, D = {dimension:2d}: {np.median(found):.3f} ({min(found):.3f} to {max(found):.3f})")
+    print(f"all: {np.median([np.median(found) for found in ratios.values()]):.3f} of the CPU time at {revision}")
+
+
+def alone(source: Path, cells: list[tuple[int, int]], repeats: int) -> list[float]:
+    """Median CPU seconds per cell, in a process with that crashbo."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(source), str(Path(__file__).parent)])}
+    code = f"import ask, json, time; ask.clock = time.process_time; print(json.dumps(ask.medians({cells}, {repeats})))"
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    return [float(s) for s in json.loads(done.stdout)]
+
+
+def medians(cells: list[tuple[int, int]], repeats: int) -> list[float]:
+    return [
+        float(np.median(ours(n, dimension, min(repeats, 3) if n == LARGEST else repeats))) for n, dimension in cells
+    ]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repeats", type=int, default=5)
-    repeats = parser.parse_args().repeats
+    parser.add_argument("--against", metavar="REVISION", help="compare with a revision instead")
+    options = parser.parse_args()
+    repeats = options.repeats
+    if options.against:
+        against(options.against, repeats)
+        return
     print("median ms of tell + ask")
     print(" " * 10 + "".join(f"{f'n = {n}':>10}" for n in (*SIZES, LARGEST)))
     at_hundred = float("nan")
