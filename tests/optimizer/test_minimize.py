@@ -262,6 +262,8 @@ def test_any_other_exception_is_raised_to_the_user():
         (r"timeout must be a positive number of seconds, or None; got -1\. ", {"timeout": -1}),
         (r"on_timeout must be .+; got 'repeat'\. ", {"on_timeout": "repeat"}),
         (r"on_lost must be .+; got 'keep'\. ", {"on_lost": "keep"}),
+        (r"on_timeout must be .+; got None\. ", {"on_timeout": None}),
+        (r"on_lost must be .+; got None\. ", {"on_lost": None}),
     ],
 )
 def test_a_wrong_argument_is_refused_in_one_sentence(words, kwargs):

@@ -15,7 +15,7 @@ from crashbo.optimizer.progress import Progress, TerminalProgress, progress_of
 from crashbo.optimizer.records import Fault, Trial
 from crashbo.optimizer.running import Experiment, Inline, Loop, Recorded, Threads, opened, outcome_of
 from crashbo.optimizer.stopping import StopRule
-from crashbo.optimizer.study import Constraints, Options, Study, one_of, takes_options
+from crashbo.optimizer.study import Constraints, Options, Study, takes_options
 from crashbo.optimizer.view import Recommendation, Threshold, View
 from crashbo.search.risk import announced
 from crashbo.search.space import Params, Space, is_number
@@ -126,8 +126,10 @@ def minimize(
             raise ValueError(f"{name} must be a whole number, at least 1; got {value!r}. Count them.")
     if timeout is not None and not (is_number(timeout) and timeout > 0):
         raise ValueError(f"timeout must be a positive number of seconds, or None; got {timeout!r}. None waits.")
-    one_of("on_timeout", "crash", "void")(on_timeout)
-    one_of("on_lost", "void", "crash", "repeat")(on_lost)
+    if on_timeout not in ("crash", "void"):
+        raise ValueError(f"on_timeout must be 'crash' or 'void'; got {on_timeout!r}. Choose one.")
+    if on_lost not in ("void", "crash", "repeat"):
+        raise ValueError(f"on_lost must be 'void', 'crash' or 'repeat'; got {on_lost!r}. Choose one.")
     study = Study.of(space, constraints, **options)
     optimizer = Optimizer(replace(study, risk=announced(study.risk, trials)), seed=seed, start=start)
     shown = progress_of(progress)

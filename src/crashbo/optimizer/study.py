@@ -48,12 +48,12 @@ class Option:
     back: Callable[[Any], Any] = lambda saved: saved
 
 
-def one_of(name: str, *words: str) -> Callable[[Any], str]:
+def _one_of(name: str, *words: str) -> Callable[[Any], str]:
     """A check for one of a few words, of which the first is the default."""
 
     def check(said: Any) -> str:
         if said is not None and said not in words:
-            known = f"{', '.join(map(repr, words[:-1]))} or {words[-1]!r}"
+            known = " or ".join(map(repr, words))
             raise ValueError(f"{name} must be {known}; got {said!r}. {words[0]!r} is the default.")
         return said or words[0]
 
@@ -111,7 +111,8 @@ class Study:
             if more:
                 raise ValueError(f"{more[0]} must be part of the study that is given; got it beside one. Say it there.")
             return space
-        return Study._made(Space.of(space), given)._checked(checked(given))
+        study = Study._made(Space.of(space), given)
+        return study._checked(vars(study))
 
     @staticmethod
     def stored(space: Space, options: Mapping[str, Any]) -> "Study":
@@ -212,11 +213,11 @@ OPTIONS: dict[str, Option] = {
     ),
     "direction": Option(
         '"minimize" or "maximize" the cost.',
-        one_of("direction", "minimize", "maximize"),
+        _one_of("direction", "minimize", "maximize"),
     ),
     "posterior": Option(
         '"marginal" averages P(safe) over plausible hyperparameters; "map" takes the most probable ones.',
-        one_of("posterior", "marginal", "map"),
+        _one_of("posterior", "marginal", "map"),
     ),
     "units": Option(
         'what "cost", constraints and parameters are measured in, for people.',

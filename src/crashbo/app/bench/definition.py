@@ -83,11 +83,11 @@ class Definition:
         _only(cost, {"label", "unit"}, "cost")
         rules = said.get("run", {})
         _only(rules, {"timeout", "on_timeout", "on_exit", "exits", "on_kill", "on_rubbish"}, "run")
-        units = checked({"units": said.get("units")})["units"]
-        for name, table in {**parameters, **constraints, "cost": cost}.items():
-            if units.setdefault(name, table.get("unit", "")) != table.get("unit", units[name]):
-                raise ValueError(f"unit of {name} must be given once; got two. Leave one out.")
-        units = {name: unit for name, unit in units.items() if unit != ""}
+        tables = {**parameters, **constraints, "cost": cost}
+        units = {name: table["unit"] for name, table in tables.items() if "unit" in table}
+        for name, unit in checked({"units": said.get("units")})["units"].items():
+            if units.setdefault(name, unit) != unit:
+                raise ValueError(f"unit of {name} must be given once; got {unit!r} and {units[name]!r}. Leave one out.")
         for name, text in {**units, "cost.label": cost.get("label", "cost")}.items():
             check_text(text, f"unit or label of {name}")
         space = Space({name: _parameter(name, table) for name, table in parameters.items()})

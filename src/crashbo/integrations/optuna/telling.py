@@ -13,8 +13,8 @@ from optuna.trial import FrozenTrial, TrialState
 from crashbo.integrations.optuna import writing
 from crashbo.integrations.optuna.corrections import Correction
 from crashbo.integrations.optuna.keys import LEASE, MEASURED
-from crashbo.integrations.optuna.settings import declared, user_attrs
-from crashbo.integrations.optuna.stored import EXPIRED, expired, first_told, records
+from crashbo.integrations.optuna.settings import declared, declared_in, user_attrs
+from crashbo.integrations.optuna.stored import EXPIRED, expired, first_told, records, single
 from crashbo.integrations.optuna.writing import End
 from crashbo.optimizer.records import Trial
 from crashbo.optimizer.told import Said, Told, judge, takes_said
@@ -60,10 +60,12 @@ def tell(study: OptunaStudy, trial: optuna.Trial | int, *, replace: bool = False
     if found.state != TrialState.RUNNING and not (found.state.is_finished() and replace):
         remedy = "Pass replace=True to correct it." if found.state.is_finished() else "Ask for it first."
         raise ValueError(f"trial {number} must be running to be told; it is {found.state.name}. {remedy}")
-    told = judge(Told.of(**said), declared(study).constraints)
+    attrs = user_attrs(study)
+    settings = declared_in(attrs)
+    told = judge(Told.of(**said), settings.constraints)
     if found.state.is_finished():
-        first = first_told(found, declared(study))
-        Correction.of(user_attrs(study), records(study)[number], first).changed(told, "tell").write(study)
+        before = single(found, attrs, settings)
+        Correction.of(attrs, before, first_told(found, settings)).changed(told, "tell").write(study)
     else:
         writing.note(study, found._trial_id, told)
         if told.state == "success":
