@@ -22,7 +22,8 @@ PACKAGE = Path(__file__).parents[1] / "src" / "crashbo"
 # file goes into the lowest row that lies above everything it imports. An `__init__` in the lowest row stays empty.
 ROWS = {
     "crashbo": (
-        ("lines", "version"),  # belong to all
+        ("lines", "processes", "version"),  # belong to all
+        ("workers",),
         ("numerics",),
         ("models",),
         ("search",),
@@ -58,8 +59,10 @@ ROWS = {
 # What a layer may import from elsewhere; those that are not named here have doors, below.
 _STANDARD = frozenset(sys.stdlib_module_names) | {"crashbo"}
 _CORE = _STANDARD | {"numpy", "scipy"}
-FOREIGN = {"lines": _STANDARD, "version": _STANDARD} | dict.fromkeys(
-    ("numerics", "models", "search", "strategies", "optimizer", "__init__"), _CORE
+FOREIGN = (
+    dict.fromkeys(("lines", "processes", "version"), _STANDARD)
+    | {"workers": _STANDARD | {"cloudpickle"}}
+    | dict.fromkeys(("numerics", "models", "search", "strategies", "optimizer", "__init__"), _CORE)
 )
 
 # These layers see the public API alone, name by name. `problems` takes a name from the room that defines it, since

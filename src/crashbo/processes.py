@@ -1,0 +1,265 @@
+"""Processes and their descendants: found, weighed and ended as a whole. Also the guard of another's pool.
+
+Belongs to all layers, so it needs the standard library only; and as a guard it is run by its path, without the package.
+
+On Linux the kernel's own table, /proc, tells who descends from whom, and a process that adopts orphans keeps even those
+below it that cut their ties (setsid, a double fork). On other systems `ps` shows the tree, without the latter.
+"""
+
+import contextlib
+import ctypes
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+LINUX = sys.platform == "linux"
+WINDOWS = sys.platform == "win32"
+_DIE_WITH_PARENT, _ADOPT = 1, 36  # PR_SET_PDEATHSIG and PR_SET_CHILD_SUBREAPER of prctl
+_LOOK = 0.2  # seconds between two looks for whether a parent still lives
+_PATIENCE = 2.0  # seconds for which killed processes are looked for again
+_UNITS = {"kb": 1e3, "mb": 1e6, "gb": 1e9, "tb": 1e12, "kib": 2**10, "mib": 2**20, "gib": 2**30, "tib": 2**40}
+
+
+class Known(NamedTuple):
+    """One process of the table; `started` tells it apart from a later one with the same number."""
+
+    pid: int
+    parent: int
+    started: str
+
+
+def table() -> dict[int, Known]:
+    """Every process that can be seen."""
+    if WINDOWS:
+        return {}
+    return {known.pid: known for known in (_of_proc() if LINUX else _of_ps())}
+
+
+def below(pid: int) -> list[int]:
+    """All descendants of a process, the nearest first."""
+    children: dict[int, list[int]] = {}
+    for known in table().values():
+        children.setdefault(known.parent, []).append(known.pid)
+    found = list(children.get(pid, ()))
+    for one in found:  # grows while it is read
+        found += children.get(one, ())
+    return found
+
+
+def started(pid: int) -> str | None:
+    """When a process began, in the kernel's own count; None if there is none."""
+    if not LINUX:
+        known = table().get(pid)
+        return None if known is None else known.started
+    found = _read_stat(pid)
+    return None if found is None else found.started
+
+
+def end_tree(pid: int) -> None:
+    """Kill a process and all its descendants. All are stopped first, so that none forks while others are looked for."""
+    if WINDOWS:
+        subprocess.run(["taskkill", "/T", "/F", "/PID", str(pid)], capture_output=True, check=False)
+        return
+    _end({pid}, pid)
+
+
+def end_below(pid: int, spare: Iterable[int] = ()) -> None:
+    """Kill all descendants of a process but not itself, nor some of its children with theirs, and reap our own."""
+    spared = set(spare)
+    deadline = time.monotonic() + _PATIENCE
+    while time.monotonic() < deadline:
+        children = [known.pid for known in table().values() if known.parent == pid and known.pid not in spared]
+        if not children:
+            return
+        for child in children:
+            end_tree(child)
+            if pid == os.getpid():
+                with contextlib.suppress(ChildProcessError):
+                    os.waitpid(child, os.WNOHANG)
+        time.sleep(0.005)
+
+
+def adopt_orphans() -> None:
+    """From now on a descendant whose parent dies becomes a child of this process. On Linux only."""
+    _prctl(_ADOPT, 1)
+
+
+def die_with_parent() -> None:
+    """Be killed when the thread that started this process ends. On Linux only."""
+    _prctl(_DIE_WITH_PARENT, int(getattr(signal, "SIGKILL", 9)))
+
+
+def used(pid: int, limit: float) -> float:
+    """Bytes of memory that a process and its descendants hold; pages that several share are counted once.
+
+    The exact count takes a while: up to the limit it is only known to lie below.
+    """
+    pids = [pid, *below(pid)]
+    held = sum(map(_resident, pids))
+    return held if held <= limit else sum(map(_proportional, pids))
+
+
+def bytes_of(memory: Any) -> float:
+    """A size such as 2e9, "2GB" or "512 MiB" in bytes."""
+    if isinstance(memory, str):
+        found = re.fullmatch(r"\s*(\d+\.?\d*|\.\d+)\s*([kmgt]i?b)\s*", memory.lower())
+        size = float(found[1]) * _UNITS[found[2]] if found else 0.0
+    else:
+        number = isinstance(memory, int | float) and not isinstance(memory, bool)
+        size = float(memory) if number else 0.0
+    if not 0 < size < float("inf"):
+        raise ValueError(
+            f'memory must be a size such as "2GB", or a number of bytes; got {memory!r}. None sets no limit.'
+        )
+    return size
+
+
+def sized(size: float) -> str:
+    """A size in words: 2 GB."""
+    unit = next((unit for unit in ("TB", "GB", "MB", "KB") if size >= _UNITS[unit.lower()]), None)
+    return f"{size:g} bytes" if unit is None else f"{size / _UNITS[unit.lower()]:.4g} {unit}"
+
+
+def how_it_ended(code: int) -> str:
+    """A process's exit code in words; a negative one is a signal."""
+    if code >= 0:
+        return f"ended with exit code {code}"
+    with contextlib.suppress(ValueError):
+        return f"killed by signal {-code} ({signal.Signals(-code).name})"
+    return f"killed by signal {-code}"
+
+
+class Orphaned:
+    """Tells whether this process has lost its parent."""
+
+    def __init__(self, parent: int) -> None:
+        self._parent = parent
+
+    def __call__(self) -> bool:
+        """Whether the parent died."""
+        return os.getppid() != self._parent
+
+    def end_when_true(self) -> None:
+        """End this process with all its descendants as soon as its parent dies."""
+
+        def watch() -> None:
+            while not self():
+                time.sleep(_LOOK)
+            end_below(os.getpid())
+            os._exit(1)
+
+        threading.Thread(target=watch, daemon=True, name="crashbo-orphaned").start()
+
+
+class Guard:
+    """A process that ends others, with their descendants, should this one be killed.
+
+    A pool's workers wait for their next call for ever when their parent was killed, and so does what they started. The
+    guard is told who they are; it is a process of its own since nobody else is left then.
+    """
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+        self._known: set[int] = set()
+
+    def over(self, pids: Iterable[int]) -> None:
+        """Guard these, too."""
+        new = set(pids) - self._known
+        if not new or WINDOWS:
+            return
+        if self._process is None:
+            command = [sys.executable, "-I", "-S", __file__, str(os.getpid())]
+            self._process = subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)
+        assert self._process.stdin is not None
+        self._known |= new
+        lines = "".join(f"{pid} {started(pid)}\n" for pid in new)
+        with contextlib.suppress(OSError):
+            self._process.stdin.write(lines.encode())
+            self._process.stdin.flush()
+
+    def close(self) -> None:
+        """It is over, nobody need be ended."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.communicate()
+            self._process = None
+
+
+def _end(found: set[int], root: int) -> None:
+    _signal(found, signal.SIGSTOP)
+    while new := set(below(root)) - found:
+        _signal(new, signal.SIGSTOP)
+        found |= new
+    _signal(found, signal.SIGKILL)
+
+
+def _signal(pids: Iterable[int], number: int) -> None:
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, number)
+
+
+def _of_proc() -> Iterator[Known]:
+    for name in os.listdir("/proc"):
+        if name.isdigit() and (known := _read_stat(int(name))) is not None:
+            yield known
+
+
+def _read_stat(pid: int) -> Known | None:
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            fields = file.read().rpartition(b")")[2].split()  # a command's name may hold anything
+    except OSError:
+        return None
+    return Known(pid, int(fields[1]), fields[19].decode())
+
+
+def _of_ps() -> Iterator[Known]:
+    shown = subprocess.run(["ps", "-A", "-o", "pid=,ppid=,lstart="], capture_output=True, text=True, check=False).stdout
+    for line in shown.splitlines():
+        pid, parent, begun = line.split(maxsplit=2)
+        yield Known(int(pid), int(parent), begun.strip())
+
+
+def _resident(pid: int) -> float:
+    try:
+        with open(f"/proc/{pid}/statm", "rb") as file:
+            return int(file.read().split()[1]) * float(os.sysconf("SC_PAGE_SIZE"))
+    except OSError:
+        return 0.0
+
+
+def _proportional(pid: int) -> float:
+    try:
+        with open(f"/proc/{pid}/smaps_rollup", "rb") as file:
+            return next(float(line.split()[1]) * 1024 for line in file if line.startswith(b"Pss:"))
+    except (OSError, StopIteration):
+        return _resident(pid)
+
+
+def _prctl(option: int, value: int) -> None:
+    if LINUX:
+        ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
+
+
+def _stand_guard() -> None:
+    """What a guard does: note who is to be ended, and end them once the process that started it is gone."""
+    orphaned, guarded = Orphaned(int(sys.argv[1])), []  # type: tuple[Orphaned, list[bytes]]
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=lambda: guarded.extend(iter(sys.stdin.buffer.readline, b"")), daemon=True).start()
+    while not orphaned():
+        time.sleep(_LOOK)
+    for line in list(guarded):
+        pid, begun = line.decode().split(maxsplit=1)
+        if started(int(pid)) == begun.strip():
+            end_tree(int(pid))
+
+
+if __name__ == "__main__":
+    _stand_guard()
