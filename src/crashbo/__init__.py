@@ -1,5 +1,7 @@
 """crashbo: Bayesian optimisation that learns from crashes."""
 
+import logging
+
 from crashbo import models, problems, strategies
 from crashbo.optimizer import stopping
 from crashbo.optimizer.minimize import Result, minimize
@@ -35,3 +37,5 @@ __all__ = [
     "stopping",
     "strategies",
 ]
+
+logging.getLogger("crashbo").addHandler(logging.NullHandler())  # silent, unless the user listens

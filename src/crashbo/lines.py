@@ -7,16 +7,31 @@ appended, and the next reader cuts off a line that was written only in part. Rea
 file itself or on a lock file for a whole folder.
 """
 
-import fcntl
+import contextlib
 import json
 import os
+import weakref
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+try:
+    import msvcrt
+except ImportError:
+    msvcrt = None  # type: ignore[assignment]
+
+_BEYOND = 1 << 40  # Windows locks bytes, and nobody may read those: one that no file has
+
 
 class Lock:
     """An exclusive lock among all processes, held until it is closed.
+
+    It is of an open file, so no other descriptor of that file matters; and a fork of this process lets go of its copy,
+    so that the lock never outlives its holder.
 
     Args:
         path: the file to lock; created if it does not exist.
@@ -26,14 +41,34 @@ class Lock:
     def __init__(self, path: Path, refusal: str) -> None:
         self._file = open(path, "ab")  # noqa: SIM115  # held as long as the lock is
         try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if fcntl is not None:
+                fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            elif msvcrt is not None:
+                self._file.seek(_BEYOND)
+                msvcrt.locking(self._file.fileno(), msvcrt.LK_NBLCK, 1)
         except OSError:
             self._file.close()
             raise ValueError(refusal) from None
+        _held.add(self)
 
     def close(self) -> None:
         """Release it."""
+        _held.discard(self)
         self._file.close()
+
+
+_held: "weakref.WeakSet[Lock]" = weakref.WeakSet()
+
+
+def _let_go() -> None:
+    """In a fork: the lock is our parent's alone."""
+    for lock in list(_held):
+        with contextlib.suppress(OSError):
+            lock.close()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_let_go)
 
 
 class Lines:

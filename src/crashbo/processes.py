@@ -1,6 +1,6 @@
-"""Processes and their descendants: found, weighed and ended as a whole. Also the guard of another's pool.
+"""Processes and their descendants: found, weighed and ended as a whole. Also the sentry of another's pool.
 
-Belongs to all layers, so it needs the standard library only; and as a guard it is run by its path, without the package.
+Belongs to all layers, so it needs the standard library only; and as a sentry it is run by its path, without the package.
 
 On Linux the kernel's own table, /proc, tells who descends from whom, and a process that adopts orphans keeps even those
 below it that cut their ties (setsid, a double fork). On other systems `ps` shows the tree, without the latter.
@@ -157,11 +157,11 @@ class Orphaned:
         threading.Thread(target=watch, daemon=True, name="crashbo-orphaned").start()
 
 
-class Guard:
+class Sentry:
     """A process that ends others, with their descendants, should this one be killed.
 
     A pool's workers wait for their next call for ever when their parent was killed, and so does what they started. The
-    guard is told who they are; it is a process of its own since nobody else is left then.
+    sentry is told who they are; it is a process of its own since nobody else is left then.
     """
 
     def __init__(self) -> None:
@@ -249,7 +249,7 @@ def _prctl(option: int, value: int) -> None:
 
 
 def _stand_guard() -> None:
-    """What a guard does: note who is to be ended, and end them once the process that started it is gone."""
+    """What a sentry does: note who is to be ended, and end them once the process that started it is gone."""
     orphaned, guarded = Orphaned(int(sys.argv[1])), []  # type: tuple[Orphaned, list[bytes]]
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=lambda: guarded.extend(iter(sys.stdin.buffer.readline, b"")), daemon=True).start()

@@ -1,4 +1,4 @@
-"""Processes that call one function again and again, and may die of it: each is replaced, and what it was calling is told.
+"""Processes that call one function again and again, and may die of it: each is replaced, and how it died is told.
 
 Belongs to all layers, so it needs the standard library only.
 
@@ -52,7 +52,17 @@ class Late(Exception):
 
 
 class BrokenWorkers(BrokenExecutor):
-    """No worker can be had any more."""
+    """The keeper was killed, and the workers with it."""
+
+
+class CannotStart(RuntimeError):
+    """Workers end before they call anything."""
+
+
+class Underway(Future[Any]):
+    """A call; `begun` once a worker has taken it up."""
+
+    begun = False
 
 
 @dataclass(frozen=True)
@@ -69,6 +79,9 @@ class Limits:
             )
 
 
+_FREE = Limits()
+
+
 class Workers:
     """Calls a function in other processes, a few at a time.
 
@@ -78,7 +91,7 @@ class Workers:
         limits: of every call, from the moment it begins.
     """
 
-    def __init__(self, function: Task, count: int, limits: Limits = Limits()) -> None:
+    def __init__(self, function: Task, count: int, limits: Limits = _FREE) -> None:
         if multiprocessing.current_process().daemon:
             raise ValueError(
                 "workers must be started where processes may have children; this one is a daemon of multiprocessing. "
@@ -96,7 +109,7 @@ class Workers:
             self._keeper.start()
         theirs.close()
         self._pipe, self._owner = ours, os.getpid()
-        self._calls: dict[int, Future[Any]] = {}
+        self._calls: dict[int, Underway] = {}
         self._numbers = itertools.count()
         self._lock = threading.Lock()
         self._over = False
@@ -104,9 +117,9 @@ class Workers:
         self._reader.start()
         atexit.register(self.close)  # before multiprocessing's own, which would wait for the keeper
 
-    def submit(self, *arguments: Any) -> "Future[Any]":
+    def submit(self, *arguments: Any) -> Underway:
         """Call the function in a worker. The future has its result, its exception, Died or Late."""
-        future: Future[Any] = Future()
+        future = Underway()
         message = pickle.dumps(arguments)
         with self._lock:
             number = next(self._numbers)
@@ -150,6 +163,7 @@ class Workers:
 
     def _hear(self, what: str, number: int, message: bytes) -> None:
         if what == "began":
+            self._calls[number].begun = True
             self._calls[number].set_running_or_notify_cancel()
             return
         with self._lock:
@@ -161,7 +175,7 @@ class Workers:
                 value, error = None, unreadable
             _settle(future, value, error)
             return
-        kind: dict[str, type[Exception]] = {"died": Died, "late": Late, "broken": BrokenWorkers}
+        kind: dict[str, type[Exception]] = {"died": Died, "late": Late, "unstarted": CannotStart}
         _settle(future, error=kind[what](message.decode()))
 
 
@@ -194,7 +208,7 @@ class _Sent:
         """As bytes, by cloudpickle where that is needed and there."""
         why: object = "it belongs to a session that no other process can load"
         with contextlib.suppress(ImportError):
-            import cloudpickle
+            import cloudpickle  # type: ignore[import-untyped]
 
             return _Sent(cloudpickle.dumps(function))
         main = sys.modules["__main__"]
@@ -204,8 +218,8 @@ class _Sent:
             except (pickle.PicklingError, AttributeError, TypeError) as error:
                 why = error
         raise ValueError(
-            f"experiment must be one that can be sent to another process; got {function!r} ({why}). Define it at the top "
-            "of a module, or install cloudpickle: pip install 'crashbo[workers]'."
+            f"experiment must be one that can be sent to another process; got {function!r} ({why}). Define it at the "
+            "top of a module, or install cloudpickle: pip install 'crashbo[workers]'."
         )
 
 
@@ -318,7 +332,7 @@ class _Keeper:
                 worker.pipe.send_bytes(worker.call[1])
 
     def _start(self) -> _Worker:
-        context = multiprocessing.get_context(self.plan.method)
+        context: Any = multiprocessing.get_context(self.plan.method)
         ours, theirs = context.Pipe()
         forked = self.plan.method == "fork"
         inherited = [self.pipe, ours, *(w.pipe for w in self.workers)] if forked else []
@@ -359,7 +373,7 @@ class _Keeper:
                 self.waiting.appendleft(worker.call)
                 return
             words = f"workers must be able to start; one ended before its first call began ({how}). {_HELP}"
-            self._tell("broken", worker, words.encode())
+            self._tell("unstarted", worker, words.encode())
         elif worker.call is not None:
             self._tell("died", worker, how.encode())
 
@@ -396,8 +410,8 @@ class _Keeper:
 
 
 _HELP = (
-    "Under the start method spawn, call minimize under `if __name__ == '__main__':`, and have the experiment in a module "
-    "that can be imported."
+    "Under the start method spawn, call minimize under `if __name__ == '__main__':`, and have the experiment in a "
+    "module that can be imported."
 )
 
 # From here on: a worker's process.

@@ -3,22 +3,27 @@
 May import strategies and below.
 """
 
-from collections.abc import Mapping, Sequence
-from concurrent.futures import Executor
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from os import PathLike
 from typing import Any, Literal, Unpack
 
+from crashbo import processes
 from crashbo.optimizer.confirmation import Confirmation
+from crashbo.optimizer.experiment import Experiment, NoCost, Rules, Word, outcome_of
 from crashbo.optimizer.optimizer import Optimizer
+from crashbo.optimizer.pools import Borrowed, Here, Kept, Pool, Threads
 from crashbo.optimizer.progress import Progress, TerminalProgress, progress_of
 from crashbo.optimizer.records import Fault, Trial
-from crashbo.optimizer.running import Experiment, Inline, Loop, Recorded, Threads, opened, outcome_of
+from crashbo.optimizer.running import Callback, Loop, Recorded, opened
 from crashbo.optimizer.stopping import StopRule
 from crashbo.optimizer.study import Constraints, Options, Study, takes_options
 from crashbo.optimizer.view import Recommendation, Threshold, View
 from crashbo.search.risk import announced
 from crashbo.search.space import Params, Space, is_number
+from crashbo.workers import Limits
 
 
 @dataclass(frozen=True)
@@ -79,7 +84,10 @@ class Result:
             study = Recorded(self.optimizer, log)
             while not confirmation.done and len(confirmation.trials) < 2 * n:
                 trial = study.ask()
-                study.tell(trial, outcome_of(experiment, trial.params))
+                outcome = outcome_of(experiment, trial.params)
+                if isinstance(outcome, NoCost):
+                    raise outcome
+                study.tell(trial, outcome)
         return confirmation
 
 
@@ -92,57 +100,105 @@ def minimize(
     trials: int = 50,
     seed: int | None = 0,
     start: Sequence[Params] | None = None,
-    executor: Executor | None = None,
+    workers: int | None = None,
+    executor: Executor | Any = None,
     n_parallel: int | None = None,
     timeout: float | None = None,
+    memory: str | float | None = None,
     on_timeout: Fault = "crash",
+    on_death: Fault = "crash",
+    on_error: Word = "raise",
+    on_nan: Word = "raise",
     on_lost: Literal["void", "crash", "repeat"] = "void",
     stop: Sequence[StopRule] = (),
     journal: str | PathLike[str] | None = None,
     progress: Progress | bool | None = None,
+    callbacks: Sequence[Callback] = (),
     **options: Unpack[Options],
 ) -> Result:
     """Minimise an experiment's cost, learning from crashes.
 
     Args:
-        experiment: gets the params and returns an Outcome or a cost, or raises Crash or Void. Any other exception
-            is raised to the caller; the study keeps what it had.
+        experiment: gets the params and returns an Outcome or a cost, or raises Crash or Void.
         space: names to (low, high), Float, Int or Choice; or a whole Study.
         constraints: the measured reasons for a crash: names, Constraint or Unmeasured.
         trials: successes and crashes to run; voids do not count.
         seed: of the proposals.
         start: params to try first.
-        executor: runs the experiments; None runs them here, one after another.
+        workers: run so many experiments at a time, each in a process that may die and is replaced.
+        executor: runs the experiments in place of `workers`: of threads, processes, Dask, submitit or joblib. With
+            neither they run here, one after another.
         n_parallel: experiments at a time; by default as many as the executor has workers.
-        timeout: seconds after which a trial is given up.
+        timeout: seconds after which a trial is given up, from the moment its experiment begins.
+        memory: the most that an experiment with all its processes may use, such as "2GB".
         on_timeout: what a trial that is given up counts as.
-        on_lost: what becomes, on resuming, of a trial that ran when the process died; "repeat" runs it again.
+        on_death: what the death of an experiment's process counts as: a segfault, an exit, a kill, out of memory.
+        on_error: what any other exception counts as; "raise" raises it to you, and the study keeps what it had.
+        on_nan: what a cost that is no finite number counts as.
+        on_lost: what becomes, on resuming, of a trial that ran when this process died; "repeat" runs it again.
         stop: rules that end the study early, see `crashbo.stopping`.
         journal: a file that keeps every event as it happens; a second call with the same file resumes.
         progress: None shows a line on a terminal; True, False, or a function of your own.
+        callbacks: functions of the optimizer and a trial, called after every trial that is told.
     """
-    for name, value in (("trials", trials), ("n_parallel", n_parallel)):
+    for name, value in (("trials", trials), ("n_parallel", n_parallel), ("workers", workers)):
         if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
             raise ValueError(f"{name} must be a whole number, at least 1; got {value!r}. Count them.")
     if timeout is not None and not (is_number(timeout) and timeout > 0):
         raise ValueError(f"timeout must be a positive number of seconds, or None; got {timeout!r}. None waits.")
-    if on_timeout not in ("crash", "void"):
-        raise ValueError(f"on_timeout must be 'crash' or 'void'; got {on_timeout!r}. Choose one.")
     if on_lost not in ("void", "crash", "repeat"):
         raise ValueError(f"on_lost must be 'void', 'crash' or 'repeat'; got {on_lost!r}. Choose one.")
+    rules = Rules(on_timeout, on_death, on_error, on_nan)
     study = Study.of(space, constraints, **options)
     optimizer = Optimizer(replace(study, risk=announced(study.risk, trials)), seed=seed, start=start)
     shown = progress_of(progress)
-    with opened(journal) as log:
+    # The pool first: a process that is forked later inherits more.
+    with _pool(experiment, workers, executor, n_parallel, timeout, memory, rules) as pool, opened(journal) as log:
         try:
             if log is not None:
                 optimizer = log.open_study(optimizer)
-            recorded = Recorded(optimizer, log)
-            again = recorded.settle_lost(on_lost)
-            workers = n_parallel or int(getattr(executor, "_max_workers", None) or 1)
-            pool = executor or (Inline() if timeout is None and workers == 1 else Threads())
-            loop = Loop(recorded, experiment, pool, workers, trials, timeout, on_timeout, tuple(stop), shown)
-            return Result(optimizer, loop.to_the_end(again), journal)
+            loop = Loop(Recorded(optimizer, log), pool, trials, rules, tuple(stop), shown, tuple(callbacks))
+            loop.settle_lost(on_lost)
+            return Result(optimizer, loop.to_the_end(), journal)
         finally:
             if isinstance(shown, TerminalProgress):
                 shown.close()
+
+
+@contextmanager
+def _pool(
+    experiment: Experiment,
+    workers: int | None,
+    executor: Any,
+    n_parallel: int | None,
+    timeout: float | None,
+    memory: str | float | None,
+    rules: Rules,
+) -> Iterator[Pool]:
+    """Where the experiments run."""
+    if workers is not None and (executor is not None or n_parallel is not None):
+        other = "executor" if executor is not None else "n_parallel"
+        raise ValueError(f"workers must be given without {other}; got {workers} and both. Leave {other} out.")
+    size = None if memory is None else processes.bytes_of(memory)
+    in_processes = workers is not None or not (executor is None or isinstance(executor, ThreadPoolExecutor))
+    if not in_processes and (size is not None or rules.on_death != "crash"):
+        name = "on_death" if size is None else "memory"
+        raise ValueError(f"{name} must go with workers or an executor of processes; got neither. Give workers=1.")
+    if executor is not None and size is not None and not hasattr(executor, "_processes"):
+        raise ValueError(
+            f"memory must go with workers or a pool of processes on this machine; got {type(executor).__name__}. "
+            "Set the limit where that executor has its own."
+        )
+    pool: Pool
+    if workers is not None:
+        pool = Kept(experiment, workers, Limits(timeout, size))
+    elif executor is not None:
+        pool = Borrowed(executor, experiment, n_parallel, timeout, size)
+    elif timeout is None and (n_parallel or 1) == 1:
+        pool = Here(experiment, 1)
+    else:
+        pool = Threads(experiment, n_parallel or 1, timeout)
+    try:
+        yield pool
+    finally:
+        pool.close()

@@ -4,10 +4,13 @@ May import strategies and below.
 """
 
 import copy
+import logging
+import threading
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
-from typing import Any, NamedTuple, Unpack, overload
+from functools import wraps
+from typing import Any, NamedTuple, ParamSpec, TypeVar, Unpack, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +30,9 @@ from crashbo.search.surrogates import Memory, Observations, Surrogates
 from crashbo.strategies.base import Task, checked_proposal
 
 Array = NDArray[np.float64]
+P, R = ParamSpec("P"), TypeVar("R")
+
+_log = logging.getLogger("crashbo")
 
 
 class Queued(NamedTuple):
@@ -37,8 +43,23 @@ class Queued(NamedTuple):
     repeats: int | None = None
 
 
+def _in_turn(method: Callable[P, R]) -> Callable[P, R]:
+    """Threads that call such methods of an Optimizer wait for each other."""
+
+    @wraps(method)
+    def waits(*args: P.args, **kwargs: P.kwargs) -> R:
+        optimizer: Any = args[0]
+        with optimizer._turn:
+            return method(*args, **kwargs)
+
+    return waits
+
+
 class Optimizer:
-    """Bayesian optimisation that learns from crashes, one trial at a time. `study` is what defines it."""
+    """Bayesian optimisation that learns from crashes, one trial at a time. `study` is what defines it.
+
+    Several threads may use it: what one asks is pending for the next.
+    """
 
     space = Shown(lambda study: study.space)
     constraints = Shown(lambda study: study.constraints)
@@ -65,6 +86,7 @@ class Optimizer:
             seed: of the proposals; None draws one.
             start: params to try first, in this order; None begins with a few that fill the space.
         """
+        self._turn = threading.RLock()
         self.study = Study.of(space, constraints, **options)
         self._rng = np.random.default_rng(seed)
         starts = None if start is None else len(start)
@@ -82,6 +104,7 @@ class Optimizer:
         """The next trial to run. It is pending until it is told."""
         return self.ask_batch(1)[0]
 
+    @_in_turn
     def ask_batch(self, n: int) -> list[Trial]:
         """The next n trials to run at the same time, chosen from one fit: each knows of those before it."""
         batch: list[Trial] = []
@@ -90,6 +113,7 @@ class Optimizer:
             self._trials[batch[-1].number] = batch[-1]
         return batch
 
+    @_in_turn
     @takes_said
     def tell(self, trial: Trial | int | Params, *, replace: bool = False, **said: Unpack[Said]) -> Trial:
         """Say what came of a trial: a cost, a crash, or a void.
@@ -110,6 +134,7 @@ class Optimizer:
         self._told += 1
         if new.state == "void" and new.repeats is not None and found.state == "pending":
             self._queue = [Queued("confirm", new.params, new.repeats), *self._queue]
+        _log.info("trial %d: %s", new.number, _words(new))
         for kind, words in surprise(new, self.study.constraints).items():
             self._warn_once(kind, words)
         return new
@@ -117,7 +142,7 @@ class Optimizer:
     @property
     def trials(self) -> list[Trial]:
         """Every trial, in order of number."""
-        return [self._trials[number] for number in sorted(self._trials)]
+        return [trial for _, trial in sorted(self._trials.copy().items())]
 
     @property
     def best(self) -> Trial | None:
@@ -125,6 +150,7 @@ class Optimizer:
         return best_of(self.trials, self.direction)
 
     @property
+    @_in_turn
     def view(self) -> View:
         """The study as its models see it by now; they are fitted once until something is told."""
         now, models = self._task(), None
@@ -179,6 +205,7 @@ class Optimizer:
         """What the next trial may be expected to gain, in units of the cost's noise; None before a success."""
         return self.view.gain_left()
 
+    @_in_turn
     def confirm(self, n: int = 10, params: Params | None = None) -> Confirmation:
         """Queue n repeats of the best trial (or of params): the next asks give them. Returns their report."""
         if isinstance(n, bool) or not isinstance(n, int) or n < 1:
@@ -197,6 +224,7 @@ class Optimizer:
         self._queue = [*waiting, *[Queued("confirm", setting, self._confirmations)] * n, *others]
         return Confirmation(self, setting, self._confirmations, n)
 
+    @_in_turn
     @takes_options
     def changed(
         self,
@@ -224,6 +252,7 @@ class Optimizer:
         new._rng = copy.deepcopy(self._rng)
         return new
 
+    @_in_turn
     def to_json(self) -> str:
         """The whole study as text, from which `from_json` goes on with the same proposals."""
         trials = [asdict(t) for t in self.trials]
@@ -268,6 +297,12 @@ class Optimizer:
         new._memory = saving.memory_in(state["memory"])
         new._rng.bit_generator.state = state["rng"]
         return new
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_turn"}
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        vars(self).update(state, _turn=threading.RLock())
 
     @property
     def _next(self) -> int:
@@ -343,4 +378,11 @@ class Optimizer:
     def _warn_once(self, kind: str, words: str) -> None:
         if kind not in self._warned:
             self._warned.add(kind)
-            warnings.warn(words, RuntimeWarning, stacklevel=3)
+            _log.warning(words)
+            warnings.warn(words, RuntimeWarning, stacklevel=4)
+
+
+def _words(trial: Trial) -> str:
+    if trial.state == "success":
+        return f"success, cost {trial.cost:g}"
+    return f"{trial.state}: {trial.reason}" if trial.reason else trial.state

@@ -3,27 +3,29 @@
 May import strategies and below.
 """
 
+import logging
 import signal
 import threading
-import time
-from collections.abc import Callable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from os import PathLike
 from typing import Any
 
+from crashbo.optimizer.experiment import Failure, Rules
 from crashbo.optimizer.journal import Journal
 from crashbo.optimizer.optimizer import Optimizer
+from crashbo.optimizer.pools import Call, Pool
 from crashbo.optimizer.progress import Progress
-from crashbo.optimizer.records import Crash, Fault, Outcome, Trial, Void
+from crashbo.optimizer.records import Crash, Outcome, Trial, Void
 from crashbo.optimizer.stopping import StopRule
 from crashbo.optimizer.told import said_by
-from crashbo.search.space import is_number
 
-Experiment = Callable[[dict[str, Any]], Any]
+Callback = Callable[[Optimizer, Trial], Any]
+Ending = Outcome | Crash | Void | Failure
 
-_LOOK_AGAIN = 0.02  # seconds, while a trial waits for a worker
+_log = logging.getLogger("crashbo")
 _MOST_VOIDS = 20  # in a row: an experiment that never says anything is broken
 
 
@@ -47,16 +49,6 @@ class Recorded:
             if self._journal is not None:
                 self._journal.told(told)
         return told
-
-    def settle_lost(self, on_lost: str) -> list[Trial]:
-        """Trials that ran when an earlier process died: told, or given back to be run again."""
-        lost = [t for t in self.optimizer.trials if t.state == "pending"]
-        if on_lost == "repeat":
-            return lost
-        words = "lost: the process that ran it died"
-        for trial in lost:
-            self.tell(trial, Crash(words) if on_lost == "crash" else Void(words))
-        return []
 
 
 @contextmanager
@@ -87,43 +79,41 @@ def _uninterrupted() -> Iterator[None]:
 
 
 @dataclass
-class _Running:
-    """A trial under way."""
-
-    trial: Trial
-    future: Future[Any]
-    submitted: float
-    since: float | None = None  # when a worker took it
-
-
-@dataclass
 class Loop:
-    """Runs an experiment on a pool of workers until its trials are used up."""
+    """Runs an experiment on a pool until its trials are used up."""
 
     recorded: Recorded
-    experiment: Experiment
-    pool: "Executor | Inline | Threads"
-    workers: int
+    pool: Pool
     trials: int
-    timeout: float | None
-    on_timeout: Fault
+    rules: Rules
     stop: tuple[StopRule, ...]
     shown: Progress | None
-    running: list[_Running] = field(default_factory=list)
+    callbacks: Sequence[Callback]
+    again: deque[Trial] = field(default_factory=deque)  # to be run, asked before
+    suspects: deque[Trial] = field(default_factory=deque)  # to be run alone: one of them ended its pool
+    running: list[Call] = field(default_factory=list)
     voids: int = 0  # in a row
 
-    def to_the_end(self, again: list[Trial]) -> str:
+    def settle_lost(self, on_lost: str) -> None:
+        """Trials that ran when an earlier process died: told, or run again."""
+        lost = [t for t in self.recorded.optimizer.trials if t.state == "pending"]
+        if on_lost == "repeat":
+            self.again.extend(lost)
+            return
+        words = "lost: the process that ran it died"
+        self._tell([(t, Crash(words) if on_lost == "crash" else Void(words)) for t in lost])
+
+    def to_the_end(self) -> str:
         """Run; the reason why it ended. Ctrl-C is one."""
         reason = None
         try:
             while True:
                 reason = reason or self._reason_to_stop()
-                while reason is None and len(self.running) < self.workers and self._room():
-                    trial = again.pop(0) if again else self.recorded.ask()
-                    future = self.pool.submit(outcome_of, self.experiment, trial.params)
-                    self.running.append(_Running(trial, future, time.monotonic()))
-                if not self.running:
+                while reason is None and self._room() and self._free():
+                    self._start()
+                if not self.running and (reason is not None or not self._room()):
                     return reason or f"{self.trials} trials"
+                self.pool.wait(self.running)
                 self._collect()
         except KeyboardInterrupt:
             return "interrupted"
@@ -132,103 +122,69 @@ class Loop:
         counted = sum(t.counts for t in self.recorded.optimizer.trials)
         return counted + len(self.running) < self.trials
 
+    def _free(self) -> bool:
+        if self.suspects or any(call.alone for call in self.running):
+            return not self.running
+        return self.pool.free(self.running) > 0
+
+    def _start(self) -> None:
+        alone = bool(self.suspects)
+        queue = self.suspects or self.again
+        trial = queue.popleft() if queue else self.recorded.ask()
+        self.running.append(self.pool.start(trial, alone=alone))
+
     def _reason_to_stop(self) -> str | None:
+        if self.pool.lost is not None:
+            left = [*self.again, *self.suspects]
+            self._tell([(trial, Void("not run: the executor was lost")) for trial in left])
+            self.again.clear()
+            self.suspects.clear()
+            return self.pool.lost
         if self.voids >= _MOST_VOIDS:
             return f"{self.voids} void trials in a row"
         return next((reason for rule in self.stop if (reason := rule(self.recorded.optimizer))), None)
 
     def _collect(self) -> None:
-        """Wait for something to end or to run out of time, and tell it."""
-        done, _ = wait([r.future for r in self.running], timeout=self._patience(), return_when=FIRST_COMPLETED)
-        errors = []
-        for run in [r for r in self.running if r.future in done]:
-            self.running.remove(run)
+        """Tell what has ended, or has been given up."""
+        came: dict[Call, Ending] = {}
+        if (wreck := self.pool.wreck(self.running)) is not None:
+            came |= {call: Failure("death", why) for call, why in wreck.died.items()}
+            self.suspects.extend(call.trial for call in wreck.suspects)
+            self.again.extend(call.trial for call in wreck.spared)
+            gone = {*came, *wreck.suspects, *wreck.spared}
+            _log.warning("a pool of workers broke: %d died, %d may have been it", len(wreck.died), len(wreck.suspects))
+            self.running = [call for call in self.running if call not in gone]
+        came |= {call: call.answer() for call in self.running if call.job.done()}
+        late = [call for call in self.running if call not in came]
+        came |= {call: Failure("timeout", why) for call, why in self.pool.late(late).items()}
+        self.running = [call for call in self.running if call not in came]
+        self._tell([(call.trial, ending) for call, ending in came.items()])
+
+    def _tell(self, came: "Sequence[tuple[Trial, Ending]]") -> None:
+        """Tell them all, before anybody hears of it: what a callback raises must not lose the next outcome."""
+        told: list[Trial] = []
+        errors: list[Exception] = []
+        for trial, ending in came:
             try:
-                error = run.future.exception()
-                if error is not None:
-                    raise error
-                self._tell(run.trial, run.future.result())
-            except Exception as error:  # the user's bug: it says nothing of x, and is theirs to mend
-                self._tell(run.trial, Void(f"the experiment failed: {error!r}"))
-                errors.append(error)
-        self._give_up_late_ones()
+                outcome = ending if not isinstance(ending, Failure) else self._counted(ending, errors)
+                told.append(self.recorded.tell(trial, outcome))
+            except ValueError as error:  # an outcome that the study cannot take
+                outcome = self._counted(Failure("error", str(error), error), errors)
+                told.append(self.recorded.tell(trial, outcome))
+        for trial in told:
+            self.voids = self.voids + 1 if trial.state == "void" else 0
+            if self.shown is not None:
+                self.shown(self.recorded.optimizer, trial, self.trials)
+            for callback in self.callbacks:
+                callback(self.recorded.optimizer, trial)
         if errors:
             raise errors[0]
 
-    def _patience(self) -> float | None:
-        """How long to wait: until the first trial is late; a trial's clock starts when a worker takes it."""
-        if self.timeout is None:
-            return None
-        now = time.monotonic()
-        for run in self.running:
-            if run.since is None and (run.future.running() or run.future.done()):
-                run.since = now
-        left = [run.since + self.timeout - now for run in self.running if run.since is not None]
-        waiting = [_LOOK_AGAIN] if any(run.since is None for run in self.running) else []
-        return max(min(left + waiting), 0.0)
-
-    def _give_up_late_ones(self) -> None:
-        now = time.monotonic()
-        for run in list(self.running):
-            if self.timeout is None or run.future.done() or now - (run.since or run.submitted) < self.timeout:
-                continue
-            never_began = run.future.cancel()
-            self.running.remove(run)
-            words = f"no answer within {self.timeout:g} s"
-            if never_began:
-                self._tell(run.trial, Void(f"no worker took it within {self.timeout:g} s"))
-            else:
-                self._tell(run.trial, Crash(words) if self.on_timeout == "crash" else Void(words))
-
-    def _tell(self, trial: Trial, outcome: Outcome | Crash | Void) -> None:
-        told = self.recorded.tell(trial, outcome)
-        self.voids = self.voids + 1 if told.state == "void" else 0
-        if self.shown is not None:
-            self.shown(self.recorded.optimizer, told, self.trials)
-
-
-def outcome_of(experiment: Experiment, params: dict[str, Any]) -> Outcome | Crash | Void:
-    """Run the experiment; a crash or a void is an outcome, too."""
-    try:
-        answer = experiment(dict(params))
-    except (Crash, Void) as outcome:
-        return outcome
-    if isinstance(answer, Outcome):
-        return answer
-    if is_number(answer):
-        return Outcome(float(answer))
-    raise TypeError(
-        f"experiment must return an Outcome or a finite cost, or raise Crash or Void; got {answer!r}. "
-        "A trial without a cost is a Crash or a Void."
-    )
-
-
-class Inline:
-    """Runs at once, here: an experiment that is not parallel stays in the caller's own thread."""
-
-    def submit(self, function: Callable[..., Any], *args: Any) -> Future[Any]:
-        """The finished future."""
-        future: Future[Any] = Future()
-        try:
-            future.set_result(function(*args))
-        except Exception as error:
-            future.set_exception(error)
-        return future
-
-
-class Threads:
-    """One daemon thread per experiment: one that hangs does not keep the process from ending."""
-
-    def submit(self, function: Callable[..., Any], *args: Any) -> Future[Any]:
-        """A future that a thread of its own fulfils."""
-        future: Future[Any] = Future()
-
-        def work() -> None:
-            future.set_running_or_notify_cancel()
-            try:
-                future.set_result(function(*args))
-            except BaseException as error:
-                future.set_exception(error)
-
-        threading.Thread(target=work, daemon=True).start()
-        return future
+    def _counted(self, failure: Failure, errors: list[Exception]) -> Crash | Void:
+        """What a failure is told as; its error joins those that are to be raised, if it is."""
+        if self.pool.processes and isinstance(failure.error, MemoryError):
+            failure = Failure("death", f"out of memory: {failure.error!r}")
+        if self.rules.word(failure) == "raise":
+            assert failure.error is not None
+            errors.append(failure.error)
+        return self.rules.outcome(failure)

@@ -1,0 +1,116 @@
+"""Who has begun: calls of an experiment in another's executor sign in when they begin, and out when they end.
+
+May import strategies and below.
+
+An executor does not say when a call begins: a process pool calls everything running that it has queued, others say
+nothing. So each call leaves a note in a folder of ours. Where that folder cannot be reached, on another machine, the
+call keeps the time itself.
+"""
+
+import contextlib
+import os
+import shutil
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from crashbo.optimizer.experiment import Experiment, NoCost, outcome_of
+from crashbo.optimizer.records import Crash, Outcome, Void
+from crashbo.workers import Late
+
+Answer = Outcome | Crash | Void | NoCost | Late
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """Where one call signs in."""
+
+    path: str
+
+    @contextmanager
+    def signed(self) -> Iterator[bool]:
+        """Signed in, if that is possible."""
+        try:
+            with open(self.path, "w") as file:
+                file.write(f"{os.getpid()} {time.time_ns()}")
+        except OSError:
+            yield False
+            return
+        try:
+            yield True
+        finally:
+            with contextlib.suppress(OSError):
+                os.remove(self.path)
+
+
+class Attendance:
+    """The sheets of a study's calls."""
+
+    def __init__(self) -> None:
+        self._folder = Path(tempfile.mkdtemp(prefix="crashbo-"))
+        self._count = 0
+        self._seen: dict[Sheet, tuple[str, float]] = {}
+
+    def sheet(self) -> Sheet:
+        """A new one."""
+        self._count += 1
+        return Sheet(str(self._folder / str(self._count)))
+
+    def since(self, sheet: Sheet) -> float | None:
+        """When a call was first seen to have begun; None before, and after its end."""
+        said = self._said(sheet)
+        if said is None:
+            return None
+        if self._seen.get(sheet, ("",))[0] != said:  # a second time, where the executor runs again what died
+            self._seen[sheet] = said, time.monotonic()
+        return self._seen[sheet][1]
+
+    def process(self, sheet: Sheet) -> int | None:
+        """In which process a call is under way."""
+        said = self._said(sheet)
+        return None if said is None else int(said.split()[0])
+
+    def close(self) -> None:
+        """Throw the sheets away."""
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _said(self, sheet: Sheet) -> str | None:
+        try:
+            text = Path(sheet.path).read_text()
+        except OSError:
+            return None
+        return text if len(text.split()) == 2 else None
+
+
+def attended(experiment: Experiment, params: Mapping[str, Any], sheet: Sheet, seconds: float | None) -> Answer:
+    """Run an experiment in an executor's worker."""
+    with sheet.signed() as watched:
+        if watched or seconds is None:
+            return outcome_of(experiment, params)
+        return _in_time(experiment, params, seconds)
+
+
+def _in_time(experiment: Experiment, params: Mapping[str, Any], seconds: float) -> Answer:
+    """Run an experiment, and give it up when it takes too long: nobody else sees when it began."""
+    came: list[Any] = []
+
+    def run() -> None:
+        try:
+            came.append(outcome_of(experiment, params))
+        except Exception as error:
+            came.append(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(seconds)
+    if not came:
+        return Late(f"no answer within {seconds:g} s")
+    if isinstance(came[0], Exception) and not isinstance(came[0], Crash | Void | NoCost):
+        raise came[0]
+    answer: Answer = came[0]
+    return answer
