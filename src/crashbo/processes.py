@@ -1,6 +1,6 @@
 """Processes and their descendants: found, weighed and ended as a whole. Also the sentry of another's pool.
 
-Belongs to all layers, so it needs the standard library only; and as a sentry it is run by its path, without the package.
+Belongs to all layers, so it needs the standard library only; a sentry runs it by its path, without the package.
 
 On Linux the kernel's own table, /proc, tells who descends from whom, and a process that adopts orphans keeps even those
 below it that cut their ties (setsid, a double fork). On other systems `ps` shows the tree, without the latter.
@@ -15,13 +15,18 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 LINUX = sys.platform == "linux"
 WINDOWS = sys.platform == "win32"
+MARK = "CRASHBO_CALL"  # the environment variable by which what an experiment started is known
 _DIE_WITH_PARENT, _ADOPT = 1, 36  # PR_SET_PDEATHSIG and PR_SET_CHILD_SUBREAPER of prctl
 _LOOK = 0.2  # seconds between two looks for whether a parent still lives
+_WATCH = 0.1  # seconds between two looks of a sentry
+_LAST_REPORTS = 0.3  # seconds for reports that are under way when a sentry has lost its parent
 _PATIENCE = 2.0  # seconds for which killed processes are looked for again
 _UNITS = {"kb": 1e3, "mb": 1e6, "gb": 1e9, "tb": 1e12, "kib": 2**10, "mib": 2**20, "gib": 2**30, "tib": 2**40}
 
@@ -32,6 +37,7 @@ class Known(NamedTuple):
     pid: int
     parent: int
     started: str
+    state: str  # "Z" is dead
 
 
 def table() -> dict[int, Known]:
@@ -41,10 +47,10 @@ def table() -> dict[int, Known]:
     return {known.pid: known for known in (_of_proc() if LINUX else _of_ps())}
 
 
-def below(pid: int) -> list[int]:
+def below(pid: int, now: Mapping[int, Known] | None = None) -> list[int]:
     """All descendants of a process, the nearest first."""
     children: dict[int, list[int]] = {}
-    for known in table().values():
+    for known in (table() if now is None else now).values():
         children.setdefault(known.parent, []).append(known.pid)
     found = list(children.get(pid, ()))
     for one in found:  # grows while it is read
@@ -83,6 +89,17 @@ def end_below(pid: int, spare: Iterable[int] = ()) -> None:
                 with contextlib.suppress(ChildProcessError):
                     os.waitpid(child, os.WNOHANG)
         time.sleep(0.005)
+
+
+def end_marked(mark: str) -> None:
+    """Kill every process that was started with an environment whose mark begins so, with all its descendants.
+
+    It finds what outlived the one that started it, if that bore the mark and the other was a program of its own.
+    """
+    for pid in table() if LINUX else ():
+        with contextlib.suppress(OSError), open(f"/proc/{pid}/environ", "rb") as file:
+            if b"\0" + f"{MARK}={mark}".encode() in b"\0" + file.read():
+                end_tree(pid)
 
 
 def adopt_orphans() -> None:
@@ -158,37 +175,66 @@ class Orphaned:
 
 
 class Sentry:
-    """A process that ends others, with their descendants, should this one be killed.
+    """A process that ends what others leave behind, and those others, too, should this process be killed.
 
-    A pool's workers wait for their next call for ever when their parent was killed, and so does what they started. The
-    sentry is told who they are; it is a process of its own since nobody else is left then.
+    A pool's workers wait for their next call for ever when their parent was killed, and what they started outlives
+    them. The sentry is told who they are, and remembers their descendants; it is a process of its own since nobody else
+    may be left.
+
+    Args:
+        mark: with which the marks of what they start begin, see `end_marked`.
     """
 
-    def __init__(self) -> None:
-        self._process: subprocess.Popen[bytes] | None = None
+    def __init__(self, mark: str) -> None:
+        command = [sys.executable, "-I", "-S", __file__, str(os.getpid()), mark]
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)
         self._known: set[int] = set()
 
-    def over(self, pids: Iterable[int]) -> None:
-        """Guard these, too."""
-        new = set(pids) - self._known
-        if not new or WINDOWS:
-            return
-        if self._process is None:
-            command = [sys.executable, "-I", "-S", __file__, str(os.getpid())]
-            self._process = subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)
+    @contextmanager
+    def over_forks(self) -> Iterator[None]:
+        """Watch every fork of this process that is made here. It reports itself: we may be killed before we know."""
+        global _reports_to
         assert self._process.stdin is not None
+        _reports_to = self._process.stdin.fileno()
+        try:
+            yield
+        finally:
+            _reports_to = None
+
+    def over(self, pids: Iterable[int]) -> None:
+        """Watch these, too."""
+        new = set(pids) - self._known
         self._known |= new
-        lines = "".join(f"{pid} {started(pid)}\n" for pid in new)
+        self._say("".join(f"{pid} {started(pid)}\n" for pid in new))
+
+    def close(self) -> None:
+        """End what the dead have left, and nobody else."""
+        self._say("close\n")
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(2 * _PATIENCE)
+        self._process.kill()
+        self._process.communicate()
+
+    def _say(self, lines: str) -> None:
+        assert self._process.stdin is not None
         with contextlib.suppress(OSError):
             self._process.stdin.write(lines.encode())
             self._process.stdin.flush()
 
-    def close(self) -> None:
-        """It is over, nobody need be ended."""
-        if self._process is not None:
-            self._process.kill()
-            self._process.communicate()
-            self._process = None
+
+_reports_to: int | None = None  # where a fork of this process reports itself
+
+
+def _report() -> None:
+    global _reports_to
+    if _reports_to is not None:
+        with contextlib.suppress(OSError):
+            os.write(_reports_to, f"{os.getpid()} {started(os.getpid())}\n".encode())
+        _reports_to = None
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_report)
 
 
 def _end(found: set[int], root: int) -> None:
@@ -217,14 +263,16 @@ def _read_stat(pid: int) -> Known | None:
             fields = file.read().rpartition(b")")[2].split()  # a command's name may hold anything
     except OSError:
         return None
-    return Known(pid, int(fields[1]), fields[19].decode())
+    return Known(pid, int(fields[1]), fields[19].decode(), fields[0].decode())
 
 
 def _of_ps() -> Iterator[Known]:
-    shown = subprocess.run(["ps", "-A", "-o", "pid=,ppid=,lstart="], capture_output=True, text=True, check=False).stdout
+    shown = subprocess.run(
+        ["ps", "-A", "-o", "pid=,ppid=,stat=,lstart="], capture_output=True, text=True, check=False
+    ).stdout
     for line in shown.splitlines():
-        pid, parent, begun = line.split(maxsplit=2)
-        yield Known(int(pid), int(parent), begun.strip())
+        pid, parent, state, begun = line.split(maxsplit=3)
+        yield Known(int(pid), int(parent), begun.strip(), state[:1])
 
 
 def _resident(pid: int) -> float:
@@ -248,18 +296,44 @@ def _prctl(option: int, value: int) -> None:
         ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
 
 
-def _stand_guard() -> None:
-    """What a sentry does: note who is to be ended, and end them once the process that started it is gone."""
-    orphaned, guarded = Orphaned(int(sys.argv[1])), []  # type: tuple[Orphaned, list[bytes]]
+def _stand_sentry() -> None:
+    """What a sentry does, until it is told to close or has lost the process that started it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=lambda: guarded.extend(iter(sys.stdin.buffer.readline, b"")), daemon=True).start()
-    while not orphaned():
-        time.sleep(_LOOK)
-    for line in list(guarded):
-        pid, begun = line.decode().split(maxsplit=1)
-        if started(int(pid)) == begun.strip():
-            end_tree(int(pid))
+    orphaned, said = Orphaned(int(sys.argv[1])), deque[bytes]()
+    threading.Thread(target=lambda: said.extend(iter(sys.stdin.buffer.readline, b"")), daemon=True).start()
+    watched: dict[int, str] = {}  # with when they began
+    kin: dict[int, dict[int, str]] = {}  # their descendants
+    while True:
+        if over := orphaned():
+            time.sleep(_LAST_REPORTS)
+        while said:
+            word, _, begun = said.popleft().decode().strip().partition(" ")
+            if word == "close":
+                over = True
+            else:
+                watched[int(word)] = begun
+        now = table()
+        for pid, begun in list(watched.items()):
+            if _lives(now, pid, begun):
+                kin.setdefault(pid, {}).update({one: now[one].started for one in below(pid, now)})
+            else:
+                del watched[pid]
+                for one, since in kin.pop(pid, {}).items():
+                    if _lives(now, one, since):
+                        end_tree(one)
+        if over:
+            break
+        time.sleep(_WATCH)
+    if orphaned():
+        for pid in watched:
+            end_tree(pid)
+        end_marked(sys.argv[2])
+    os._exit(0)  # without waiting for the thread that still reads
+
+
+def _lives(now: Mapping[int, Known], pid: int, begun: str) -> bool:
+    return pid in now and now[pid].started == begun and now[pid].state not in "ZX"
 
 
 if __name__ == "__main__":
-    _stand_guard()
+    _stand_sentry()

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from crashbo import processes
 from crashbo.optimizer.experiment import Experiment, NoCost, outcome_of
 from crashbo.optimizer.records import Crash, Outcome, Void
 from crashbo.workers import Late
@@ -31,6 +32,7 @@ class Sheet:
     """Where one call signs in."""
 
     path: str
+    owner: int  # the process that it is of
 
     @contextmanager
     def signed(self) -> Iterator[bool]:
@@ -41,25 +43,32 @@ class Sheet:
         except OSError:
             yield False
             return
+        if elsewhere := os.getpid() != self.owner:
+            os.environ[processes.MARK] = self.path
         try:
             yield True
         finally:
+            if elsewhere:
+                os.environ.pop(processes.MARK, None)
             with contextlib.suppress(OSError):
                 os.remove(self.path)
+
+
+NO_SHEET = Sheet("", 0)
 
 
 class Attendance:
     """The sheets of a study's calls."""
 
     def __init__(self) -> None:
-        self._folder = Path(tempfile.mkdtemp(prefix="crashbo-"))
+        self.folder = Path(tempfile.mkdtemp(prefix="crashbo-"))
         self._count = 0
         self._seen: dict[Sheet, tuple[str, float]] = {}
 
     def sheet(self) -> Sheet:
         """A new one."""
         self._count += 1
-        return Sheet(str(self._folder / str(self._count)))
+        return Sheet(str(self.folder / f"{self._count}."), os.getpid())
 
     def since(self, sheet: Sheet) -> float | None:
         """When a call was first seen to have begun; None before, and after its end."""
@@ -77,7 +86,7 @@ class Attendance:
 
     def close(self) -> None:
         """Throw the sheets away."""
-        shutil.rmtree(self._folder, ignore_errors=True)
+        shutil.rmtree(self.folder, ignore_errors=True)
 
     def _said(self, sheet: Sheet) -> str | None:
         try:

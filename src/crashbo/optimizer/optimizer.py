@@ -30,7 +30,8 @@ from crashbo.search.surrogates import Memory, Observations, Surrogates
 from crashbo.strategies.base import Task, checked_proposal
 
 Array = NDArray[np.float64]
-P, R = ParamSpec("P"), TypeVar("R")
+P = ParamSpec("P")
+R = TypeVar("R")
 
 _log = logging.getLogger("crashbo")
 

@@ -11,12 +11,13 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, ProcessPoolExecutor
 from concurrent.futures import wait as wait_for
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Protocol
 
 from crashbo import processes
-from crashbo.optimizer.attendance import Attendance, Sheet, attended
+from crashbo.optimizer.attendance import NO_SHEET, Attendance, Sheet, attended
 from crashbo.optimizer.experiment import Experiment, Failure, NoCost, outcome_of
 from crashbo.optimizer.records import Crash, Outcome, Trial, Void
 from crashbo.workers import CannotStart, Died, Late, Limits, Workers
@@ -36,7 +37,7 @@ class Call:
     trial: Trial
     job: Any
     alone: bool
-    sheet: Sheet | None = None
+    sheet: Sheet = NO_SHEET  # on which it signs in, in an executor
     since: float | None = None  # when it was seen to have begun
 
     def answer(self) -> Outcome | Crash | Void | Failure:
@@ -192,10 +193,12 @@ class Borrowed:
     ) -> None:
         self._executor, self._experiment, self._seconds = executor, experiment, seconds
         self._count = count or int(getattr(executor, "_max_workers", None) or 1)
-        self._attendance, self._sentry = Attendance(), processes.Sentry()
+        self._attendance = Attendance()
+        in_processes = hasattr(executor, "_processes") and not processes.WINDOWS
+        self._sentry = processes.Sentry(str(self._attendance.folder)) if in_processes else None
         self._scales = None if memory is None else _Scales(memory, self._attendance)
         self._members: dict[int, Any] = {}  # processes of a pool on this machine
-        self._hung: list[Future[Any]] = []  # jobs that were given up and go on
+        self._hung: list[Call] = []  # given up, but they go on
         self._stuck: float | None = None  # since when all places are taken by those
         self._false_starts = 0
         self._successor: Any = None
@@ -203,25 +206,27 @@ class Borrowed:
 
     def start(self, trial: Trial, *, alone: bool) -> Call:
         sheet = self._attendance.sheet()
-        try:
-            job = self._executor.submit(attended, self._experiment, trial.params, sheet, self._seconds)
-        except RuntimeError as error:  # it broke or was shut down while nothing ran
-            job = Future()
-            job.set_exception(BrokenExecutor(str(error)))
-        self._members.update(getattr(self._executor, "_processes", None) or {})
-        self._sentry.over(self._members)
+        with nullcontext() if self._sentry is None else self._sentry.over_forks():
+            try:
+                job = self._executor.submit(attended, self._experiment, trial.params, sheet, self._seconds)
+            except RuntimeError as error:  # it broke or was shut down while nothing ran
+                job = Future()
+                job.set_exception(BrokenExecutor(str(error)))
+        if self._sentry is not None:
+            self._members.update(self._executor._processes or {})
+            self._sentry.over(self._members)
         return Call(trial, job, alone, sheet)
 
     def free(self, running: Sequence[Call]) -> int:
-        self._hung = [job for job in self._hung if not job.done()]
+        self._hung = [call for call in self._hung if not call.job.done()]
         if self._count <= len(self._hung):
             self._unstick(running)
         return self._count - len(self._hung) - len(running)
 
     def wait(self, running: Sequence[Call]) -> None:
         if self._scales is not None:
-            self._scales.weighed = [call.sheet for call in running if call.sheet is not None]
-        jobs = [*self._hung, *(call.job for call in running)]
+            self._scales.weighed = [call.sheet for call in running]
+        jobs = [call.job for call in (*self._hung, *running)]
         if jobs and all(isinstance(job, Future) for job in jobs):
             wait_for(jobs, timeout=self._patience(running), return_when=FIRST_COMPLETED)
         elif not any(job.done() for job in jobs):
@@ -233,7 +238,7 @@ class Borrowed:
         for call in late:
             call.job.cancel()
             if isinstance(call.job, Future) and not call.job.done():
-                self._hung.append(call.job)
+                self._hung.append(call)
         return late
 
     def wreck(self, running: Sequence[Call]) -> Wreck | None:
@@ -243,21 +248,28 @@ class Borrowed:
         broken = [call for call in running if call.broken]
         found = self._inquest(broken)
         self._false_starts = 0 if found.died or found.suspects else self._false_starts + 1
+        for call in broken:
+            processes.end_marked(call.sheet.path)
         self._replace(str(broken[0].job.exception()) if not broken[0].job.cancelled() else "it was shut down")
         return found
 
     def close(self) -> None:
-        self._sentry.close()
-        self._attendance.close()
+        for call in self._hung:  # an experiment that was given up must not go on, even if its pool breaks of it
+            pid = self._attendance.process(call.sheet)
+            if pid in self._members:
+                processes.end_tree(pid)
+                processes.end_marked(call.sheet.path)
         if self._scales is not None:
             self._scales.close()
         if self._successor is not None:
             self._end_members()
             self._successor.shutdown(wait=True, cancel_futures=True)
+        if self._sentry is not None:
+            self._sentry.close()
+        self._attendance.close()
 
     def _look(self, running: Sequence[Call]) -> None:
         for call in running:
-            assert call.sheet is not None
             call.since = self._attendance.since(call.sheet)
 
     def _patience(self, running: Sequence[Call]) -> float | None:
@@ -270,27 +282,22 @@ class Borrowed:
         return max(min(call.since + self._seconds - time.monotonic() for call in running if call.since), 0.0)
 
     def _inquest(self, broken: list[Call]) -> Wreck:
-        """Who died, by what had begun and by how the pool's processes ended: it ends the innocent itself."""
-        present = {call: self._attendance.process(call.sheet) for call in broken if call.sheet is not None}
-        begun = [call for call in broken if present.get(call) is not None]
-        others = [call for call in broken if call not in begun]
-        innocent = {None, -signal.SIGTERM} | (set() if type(self._executor) is ProcessPoolExecutor else {-9})
-        died = {}
-        for call in begun:
-            pid = present[call]
-            code = self._exit_code(pid)
-            if self._scales is not None and pid in self._scales.heavy:
-                died[call] = self._scales.words
-            elif code not in innocent or len(begun) == 1:
-                died[call] = "its process was killed" if code is None else processes.how_it_ended(code)
-        if died:
-            return Wreck(died, spared=[*others, *(call for call in begun if call not in died)])
+        """Who died, by what had begun and by how the pool's processes ended: the innocent are ended by the pool."""
+        codes = {pid: self._exit_code(member) for pid, member in self._members.items()}
+        by_the_pool = {None, -signal.SIGTERM} | (set() if type(self._executor) is ProcessPoolExecutor else {-9})
+        reasons = {pid: processes.how_it_ended(code or 0) for pid, code in codes.items() if code not in by_the_pool}
+        if self._scales is not None:
+            reasons |= dict.fromkeys(self._scales.heavy & codes.keys(), self._scales.words)
+        where = {call: self._attendance.process(call.sheet) for call in broken}
+        begun = [call for call in broken if where[call] is not None]
+        others = [call for call in broken if where[call] is None]
+        if reasons or self._hung:  # it may also have been one that was given up before, or that did nothing
+            died = {call: reasons[pid] for call in begun if (pid := where[call]) in reasons}
+            rest = [call for call in begun if call not in died]
+            return Wreck(died, spared=[*others, *rest]) if reasons else Wreck(suspects=rest, spared=others)
         return _suspected(begun, others)
 
-    def _exit_code(self, pid: int | None) -> int | None:
-        member = self._members.get(pid or 0)
-        if member is None:
-            return None
+    def _exit_code(self, member: Any) -> int | None:
         member.join(_LAST_WORDS)
         code: int | None = member.exitcode
         return code
