@@ -261,9 +261,9 @@ def _read_stat(pid: int) -> Known | None:
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             fields = file.read().rpartition(b")")[2].split()  # a command's name may hold anything
-    except OSError:
+        return Known(pid, int(fields[1]), fields[19].decode(), fields[0].decode())
+    except (OSError, IndexError):  # it ends in this moment
         return None
-    return Known(pid, int(fields[1]), fields[19].decode(), fields[0].decode())
 
 
 def _of_ps() -> Iterator[Known]:
@@ -279,7 +279,7 @@ def _resident(pid: int) -> float:
     try:
         with open(f"/proc/{pid}/statm", "rb") as file:
             return int(file.read().split()[1]) * float(os.sysconf("SC_PAGE_SIZE"))
-    except OSError:
+    except (OSError, IndexError):
         return 0.0
 
 

@@ -20,11 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from crashbo import processes
-from crashbo.optimizer.experiment import Experiment, NoCost, outcome_of
-from crashbo.optimizer.records import Crash, Outcome, Void
-from crashbo.workers import Late
-
-Answer = Outcome | Crash | Void | NoCost | Late
+from crashbo.optimizer.experiment import Ending, Experiment, Failure, sent_outcome_of
 
 
 @dataclass(frozen=True)
@@ -43,12 +39,13 @@ class Sheet:
         except OSError:
             yield False
             return
-        if elsewhere := os.getpid() != self.owner:
+        alone = os.getpid() != self.owner and threading.current_thread() is threading.main_thread()
+        if alone:  # in its process, so that all it starts is its own
             os.environ[processes.MARK] = self.path
         try:
             yield True
         finally:
-            if elsewhere:
+            if alone:
                 os.environ.pop(processes.MARK, None)
             with contextlib.suppress(OSError):
                 os.remove(self.path)
@@ -96,30 +93,18 @@ class Attendance:
         return text if len(text.split()) == 2 else None
 
 
-def attended(experiment: Experiment, params: Mapping[str, Any], sheet: Sheet, seconds: float | None) -> Answer:
+def attended(experiment: Experiment, params: Mapping[str, Any], sheet: Sheet, seconds: float | None) -> Ending:
     """Run an experiment in an executor's worker."""
     with sheet.signed() as watched:
         if watched or seconds is None:
-            return outcome_of(experiment, params)
+            return sent_outcome_of(experiment, params)
         return _in_time(experiment, params, seconds)
 
 
-def _in_time(experiment: Experiment, params: Mapping[str, Any], seconds: float) -> Answer:
+def _in_time(experiment: Experiment, params: Mapping[str, Any], seconds: float) -> Ending:
     """Run an experiment, and give it up when it takes too long: nobody else sees when it began."""
-    came: list[Any] = []
-
-    def run() -> None:
-        try:
-            came.append(outcome_of(experiment, params))
-        except Exception as error:
-            came.append(error)
-
-    thread = threading.Thread(target=run, daemon=True)
+    came: list[Ending] = []
+    thread = threading.Thread(target=lambda: came.append(sent_outcome_of(experiment, params)), daemon=True)
     thread.start()
     thread.join(seconds)
-    if not came:
-        return Late(f"no answer within {seconds:g} s")
-    if isinstance(came[0], Exception) and not isinstance(came[0], Crash | Void | NoCost):
-        raise came[0]
-    answer: Answer = came[0]
-    return answer
+    return came[0] if came else Failure("timeout", f"no answer within {seconds:g} s")

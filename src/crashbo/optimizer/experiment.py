@@ -3,8 +3,10 @@
 May import strategies and below.
 """
 
+import pickle
+import traceback
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from crashbo.optimizer.records import Crash, Fault, Outcome, Void
@@ -12,29 +14,31 @@ from crashbo.search.space import is_number
 
 Experiment = Callable[[dict[str, Any]], Any]
 Word = Literal["crash", "void", "raise"]
-
-
-class NoCost(TypeError):
-    """An experiment answered, but not with a finite cost."""
-
-    def __init__(self, answer: str) -> None:
-        super().__init__(
-            f"experiment must return an Outcome or a finite cost, or raise Crash or Void; got {answer}. "
-            "A trial without a cost is a Crash or a Void."
-        )
-        self.answer = answer
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return NoCost, (self.answer,)
+_WORDS = 200  # characters of an error that are kept as a reason
 
 
 @dataclass(frozen=True)
 class Failure:
     """Why a trial has no outcome."""
 
-    kind: Literal["timeout", "death", "error", "nan"]
+    kind: Literal["timeout", "death", "error", "nan", "executor"]  # the last is no fault of the experiment
     reason: str
     error: Exception | None = None  # what to raise, where that is asked for
+
+    def sendable(self) -> "Failure":
+        """The same for another process, where the traceback would be lost, and whatever else cannot be sent."""
+        if self.error is None:
+            return self
+        told = "".join(traceback.format_exception(self.error))
+        try:
+            self.error.add_note(f"In another process: {told}")
+            pickle.loads(pickle.dumps(self))
+        except Exception:
+            return replace(self, error=RuntimeError(f"{self.error!r}, in another process: {told}"))
+        return self
+
+
+Ending = Outcome | Crash | Void | Failure
 
 
 @dataclass(frozen=True)
@@ -55,7 +59,7 @@ class Rules:
 
     def word(self, failure: Failure) -> Word:
         """What a failure counts as."""
-        word: Word = getattr(self, f"on_{failure.kind}")
+        word: Word = "raise" if failure.kind == "executor" else getattr(self, f"on_{failure.kind}")
         return word
 
     def outcome(self, failure: Failure) -> Crash | Void:
@@ -66,14 +70,31 @@ class Rules:
         return (Crash if word == "crash" else Void)(failure.reason)
 
 
-def outcome_of(experiment: Experiment, params: Mapping[str, Any]) -> Outcome | Crash | Void | NoCost:
+def outcome_of(experiment: Experiment, params: Mapping[str, Any]) -> Ending:
     """Run the experiment; a crash or a void is an outcome, too."""
     try:
         answer = experiment(dict(params))
     except (Crash, Void) as outcome:
         return outcome
+    except Exception as error:
+        return Failure("error", _brief(f"{type(error).__name__}: {error}"), error)
     if is_number(answer):
         return Outcome(float(answer))
     if isinstance(answer, Outcome) and is_number(answer.cost):
         return answer
-    return NoCost(repr(answer))
+    refusal = TypeError(
+        f"experiment must return an Outcome or a finite cost, or raise Crash or Void; got {answer!r}. "
+        "A trial without a cost is a Crash or a Void."
+    )
+    return Failure("nan", _brief(f"no finite cost: {answer!r}"), refusal)
+
+
+def sent_outcome_of(experiment: Experiment, params: Mapping[str, Any]) -> Ending:
+    """Run the experiment where its outcome has to be sent to another process."""
+    outcome = outcome_of(experiment, params)
+    return outcome.sendable() if isinstance(outcome, Failure) else outcome
+
+
+def _brief(words: str) -> str:
+    first = words.partition("\n")[0]
+    return first if len(first) <= _WORDS else first[: _WORDS - 1] + "…"

@@ -12,7 +12,7 @@ from typing import Any, Literal, Unpack
 
 from crashbo import processes
 from crashbo.optimizer.confirmation import Confirmation
-from crashbo.optimizer.experiment import Experiment, NoCost, Rules, Word, outcome_of
+from crashbo.optimizer.experiment import Experiment, Failure, Rules, Word, outcome_of
 from crashbo.optimizer.optimizer import Optimizer
 from crashbo.optimizer.pools import Borrowed, Here, Kept, Pool, Threads
 from crashbo.optimizer.progress import Progress, TerminalProgress, progress_of
@@ -85,8 +85,8 @@ class Result:
             while not confirmation.done and len(confirmation.trials) < 2 * n:
                 trial = study.ask()
                 outcome = outcome_of(experiment, trial.params)
-                if isinstance(outcome, NoCost):
-                    raise outcome
+                if isinstance(outcome, Failure):
+                    raise outcome.error or RuntimeError(outcome.reason)
                 study.tell(trial, outcome)
         return confirmation
 

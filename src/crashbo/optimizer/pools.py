@@ -18,8 +18,8 @@ from typing import Any, Protocol
 
 from crashbo import processes
 from crashbo.optimizer.attendance import NO_SHEET, Attendance, Sheet, attended
-from crashbo.optimizer.experiment import Experiment, Failure, NoCost, outcome_of
-from crashbo.optimizer.records import Crash, Outcome, Trial, Void
+from crashbo.optimizer.experiment import Ending, Experiment, Failure, outcome_of, sent_outcome_of
+from crashbo.optimizer.records import Trial
 from crashbo.workers import CannotStart, Died, Late, Limits, Workers
 
 _LOOK_AGAIN = 0.02  # seconds, where nothing wakes us: while a call may begin, or a job has to be asked
@@ -40,19 +40,19 @@ class Call:
     sheet: Sheet = NO_SHEET  # on which it signs in, in an executor
     since: float | None = None  # when it was seen to have begun
 
-    def answer(self) -> Outcome | Crash | Void | Failure:
+    def ending(self) -> Ending:
         """What came of it. Only once it is done, and its pool is whole."""
         error = self.job.exception()
-        answer = self.job.result() if error is None else error
-        if isinstance(answer, Outcome | Crash | Void):
-            return answer
-        if isinstance(answer, Late):
-            return Failure("timeout", str(answer))
-        if isinstance(answer, NoCost):
-            return Failure("nan", f"no finite cost: {answer.answer}", answer)
-        if isinstance(answer, Died) or type(answer).__name__ in _DEATHS:
-            return Failure("death", str(answer).partition("\n")[0])
-        return Failure("error", f"{type(answer).__name__}: {answer}".partition("\n")[0], answer)
+        if error is None:
+            ending: Ending = self.job.result()
+            return ending
+        if isinstance(error, Late):
+            return Failure("timeout", str(error))
+        if isinstance(error, Died) or type(error).__name__ in _DEATHS:
+            return Failure("death", str(error).partition("\n")[0])
+        if isinstance(error, Exception):
+            return Failure("executor", str(error), error)
+        raise error  # Ctrl-C, in an experiment that runs here
 
     @property
     def broken(self) -> bool:
@@ -113,7 +113,7 @@ class _Own:
     lost: str | None = None
 
     def __init__(self, experiment: Experiment, count: int, seconds: float | None = None) -> None:
-        self._run = partial(outcome_of, experiment)
+        self._run = partial(sent_outcome_of if self.processes else outcome_of, experiment)
         self._count, self._seconds = count, seconds
 
     def free(self, running: Sequence[Call]) -> int:
@@ -219,8 +219,10 @@ class Borrowed:
 
     def free(self, running: Sequence[Call]) -> int:
         self._hung = [call for call in self._hung if not call.job.done()]
-        if self._count <= len(self._hung):
-            self._unstick(running)
+        if len(self._hung) < self._count:
+            self._stuck = None
+        elif not running:
+            self._unstick()
         return self._count - len(self._hung) - len(running)
 
     def wait(self, running: Sequence[Call]) -> None:
@@ -237,6 +239,7 @@ class Borrowed:
         late = _late(running, self._seconds)
         for call in late:
             call.job.cancel()
+            processes.end_marked(call.sheet.path)
             if isinstance(call.job, Future) and not call.job.done():
                 self._hung.append(call)
         return late
@@ -305,19 +308,17 @@ class Borrowed:
     def _replace(self, why: str) -> None:
         """A new pool of the same kind, if it is of a kind that can be had."""
         self._end_members()
+        self._hung, self._stuck = [], None
         self._executor = new = _successor_of(self._executor)
         self._successor = new if isinstance(new, ProcessPoolExecutor) else None
         if new is None or self._false_starts >= _FALSE_STARTS:
             self.lost = f"the executor can run nothing any more ({why}). What was told is kept: go on with a new one"
 
-    def _unstick(self, running: Sequence[Call]) -> None:
+    def _unstick(self) -> None:
         """Every worker hangs in a call that was given up: a pool of processes is replaced, any other is waited for."""
-        if running:
-            return
         assert self._seconds is not None
         self._stuck = now = time.monotonic() if self._stuck is None else self._stuck
         if self._members:
-            self._stuck, self._hung = None, []
             self._replace("all its workers hang")
         elif time.monotonic() - now > _STUCK * self._seconds:
             self.lost = (
@@ -381,13 +382,7 @@ def _late(running: Iterable[Call], seconds: float | None) -> dict[Call, str]:
 
 
 def _fulfil(job: "Future[Any]", run: Callable[..., Any], trial: Trial) -> None:
-    """Run, and let only what is no Exception through where a future could not hold it."""
-    job.set_running_or_notify_cancel()
     try:
         job.set_result(run(trial.params))
-    except Exception as error:
-        job.set_exception(error)
     except BaseException as error:
         job.set_exception(error)
-        if threading.current_thread() is threading.main_thread():
-            raise

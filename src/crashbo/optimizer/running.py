@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from os import PathLike
 from typing import Any
 
-from crashbo.optimizer.experiment import Failure, Rules
+from crashbo.optimizer.experiment import Ending, Failure, Rules
 from crashbo.optimizer.journal import Journal
 from crashbo.optimizer.optimizer import Optimizer
 from crashbo.optimizer.pools import Call, Pool
@@ -23,7 +23,6 @@ from crashbo.optimizer.stopping import StopRule
 from crashbo.optimizer.told import said_by
 
 Callback = Callable[[Optimizer, Trial], Any]
-Ending = Outcome | Crash | Void | Failure
 
 _log = logging.getLogger("crashbo")
 _MOST_VOIDS = 20  # in a row: an experiment that never says anything is broken
@@ -154,7 +153,8 @@ class Loop:
             gone = {*came, *wreck.suspects, *wreck.spared}
             _log.warning("a pool of workers broke: %d died, %d may have been it", len(wreck.died), len(wreck.suspects))
             self.running = [call for call in self.running if call not in gone]
-        came |= {call: call.answer() for call in self.running if call.job.done()}
+        ended = [call for call in self.running if call.job.done() and not call.broken]
+        came |= {call: call.ending() for call in ended}
         late = [call for call in self.running if call not in came]
         came |= {call: Failure("timeout", why) for call, why in self.pool.late(late).items()}
         self.running = [call for call in self.running if call not in came]
