@@ -71,7 +71,7 @@ class Snapshot:
     settings: Settings
     study: Study
     trials: tuple[Trial, ...]  # in the space's params
-    voids: tuple[int, ...]  # their numbers
+    voids: tuple[Trial, ...]  # all there are, in Optuna's params
 
     @staticmethod
     def of(
@@ -85,7 +85,7 @@ class Snapshot:
             settings,
             settings.study(axes.space, direction, [t for t in read if t.counts]),
             tuple(replace(t, params=axes.inward(t.params)) for t in placed),
-            tuple(t.number for t in read if t.state == "void"),
+            tuple(t for t in read if t.state == "void"),
         )
 
     def view(self) -> View:
@@ -112,7 +112,8 @@ class Snapshot:
             "memory": memory,
         }
         held = self.study.changed(self.study.space.with_fixed(self.axes.inward(fixed)))
-        optimizer = Optimizer.restored(held, self.trials, state)
+        voids = (replace(t, params=self.axes.inward(t.params)) for t in self.voids if self.axes.place(t.params))
+        optimizer = Optimizer.restored(held, (*self.trials, *voids), state)
         suggestions = tuple(self._suggestion(trial, fixed) for trial in optimizer.ask_batch(count))
         return suggestions, optimizer.state()["memory"]
 
@@ -152,4 +153,4 @@ class Snapshot:
         """
         rng = seed.rng(label) if len(self.axes) == 1 else seed.shared_rng(label)
         design = Design.for_study(self.axes.space, self.study.risk, None, rng)
-        return replace(design, given=seed.number - sum(number < seed.number for number in self.voids) + seed.turn)
+        return replace(design, given=seed.number - sum(t.number < seed.number for t in self.voids) + seed.turn)
