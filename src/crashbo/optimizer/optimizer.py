@@ -113,8 +113,8 @@ class Optimizer:
             self._queue = [Queued("confirm", new.params, new.repeats), *self._queue]
         for kind, words in surprise(new, self.study.constraints).items():
             self._warn_once(kind, words)
-        if new.state == "void" and (words := too_many(self._trials.values())) is not None:
-            self._warn_once("voids", words)
+        if new.state == "void" and (warning := too_many(self._trials.values())):
+            self._warn_once("voids", warning)
         return new
 
     @property

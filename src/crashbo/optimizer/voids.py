@@ -30,7 +30,7 @@ def too_many(trials: Iterable[Trial]) -> str | None:
 
 
 def commonest(reasons: Iterable[str]) -> str:
-    """The commonest reason, on one line; of those that begin alike, up to a colon or a bracket, the commonest of all."""
+    """The commonest reason, on one line; those that begin alike, up to a colon or a bracket, count together."""
     given = [reason for reason in reasons if reason.strip()]
     if not given:
         return ""

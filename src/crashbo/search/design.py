@@ -54,7 +54,7 @@ class Design:
     def next_new(
         self, space: Space, tried: Sequence[Params], dead_ends: DeadEnds = NOWHERE
     ) -> tuple["Design", dict[str, Any]]:
-        """The design after its next setting that was not tried, unless all were, and the setting; none in a dead end."""
+        """The design after its next setting that was not tried and is no dead end, unless all are, and the setting."""
         design = self
         for _ in range(_TRIES):
             design, x = design.next(space)

@@ -7,7 +7,6 @@ import numpy as np
 
 from crashbo.strategies.base import Proposal, Task
 
-
 _TRIES = 256  # judgement: points in a row that may lie in dead ends
 
 
