@@ -248,7 +248,7 @@ def test_where_trials_were_void_twice_no_other_is_tried(seed):
 def test_voids_of_a_fleet_are_kept_away_from():
     study = optuna.create_study()
     declare(study, space={"x": FloatDistribution(0, 1), "only": FloatDistribution(2, 2)})
-    for _ in range(5):
+    for _ in range(12):
         trial = ask(study)
         tell(study, trial, cost=(trial.params["x"] - 0.5) ** 2)
     voids = []
