@@ -12,6 +12,7 @@ from studies import TRIPS_AT, current_of, height_of, jump, jumps, line
 
 import crashbo
 from crashbo.integrations.optuna import CrashSampler, ask, declare, insight, measure, records, tell
+from crashbo.integrations.optuna.proposer import Proposer
 from crashbo.integrations.optuna.snapshot import Snapshot
 from crashbo.integrations.optuna.spaces import Axes, common
 from crashbo.integrations.optuna.stored import Reading
@@ -245,10 +246,10 @@ def test_where_trials_were_void_twice_no_other_is_tried(seed):
     assert nowhere_again(np.array(failed))
 
 
-def test_voids_of_a_fleet_are_kept_away_from():
-    study = optuna.create_study()
+def test_voids_are_kept_away_from_by_whoever_proposes():
+    study = optuna.create_study(sampler=CrashSampler(seed=0))
     declare(study, space={"x": FloatDistribution(0, 1), "only": FloatDistribution(2, 2)})
-    for _ in range(12):
+    for _ in range(8):
         trial = ask(study)
         tell(study, trial, cost=(trial.params["x"] - 0.5) ** 2)
     voids = []
@@ -257,22 +258,23 @@ def test_voids_of_a_fleet_are_kept_away_from():
         voids.append([trial.params["x"]])
         tell(study, trial, void="unplugged")
     assert nowhere_again(np.array(voids))
+    ahead = [planned.suggestion.params["x"] for planned in Proposer(study).propose(3).planned]
+    assert all(nowhere_again(np.array([*voids, [x]])) for x in ahead)
 
 
-def test_a_void_of_one_branch_is_no_dead_end_for_all_that_share_its_first_choice():
-    study = optuna.create_study(sampler=CrashSampler(seed=0, on_fail="void"))
+def test_a_void_is_no_dead_end_for_all_that_share_some_of_its_parameters():
+    study = optuna.create_study()
+    kind, scale = CategoricalDistribution(["svm", "forest"]), FloatDistribution(0, 1)
+    for x in (0.7, 0.8):
+        study.enqueue_trial({"kind": "svm", "scale": x})
+        tell(study, study.ask({"kind": kind, "scale": scale}), void="out of memory")
+    settings = CrashSampler().settings(study)
 
-    def branches(trial):
-        if trial.suggest_categorical("kind", ["svm", "forest"]) == "forest":
-            return trial.suggest_float("depth", 0, 1)
-        if trial.suggest_float("scale", 0, 1) > 0.5:
-            raise MemoryError
-        return 0.0
+    def heeded(**distributions):
+        return Snapshot.of(Reading.of(study), Axes(distributions), settings, study.direction).known
 
-    for scale in (0.7, 0.8):
-        study.enqueue_trial({"kind": "svm", "scale": scale})
-    study.optimize(branches, n_trials=14, catch=MemoryError)
-    assert sum(t.params["kind"] == "svm" for t in study.trials[2:]) >= 3
+    assert heeded(kind=kind) == ()
+    assert [t.params["scale"] for t in heeded(kind=kind, scale=scale)] == [0.7, 0.8]
 
 
 def test_constraints_need_not_be_named():

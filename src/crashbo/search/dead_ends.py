@@ -76,7 +76,7 @@ class DeadEnds:
         return out
 
 
-NOWHERE = DeadEnds(np.zeros((0, 0)), np.zeros((0, 0)))
+NOWHERE = DeadEnds(np.zeros((0, 0)), np.zeros((0, 0)))  # derived: no points, of any dimension
 
 
 def _spread(space: Space) -> Array:
