@@ -11,7 +11,8 @@ from optuna.distributions import CategoricalDistribution, FloatDistribution, Int
 from studies import TRIPS_AT, current_of, height_of, jump, jumps, line
 
 import crashbo
-from crashbo.integrations.optuna import CrashSampler, insight, measure, records, tell
+from crashbo.integrations.optuna import CrashSampler, ask, declare, insight, measure, records, tell
+from crashbo.integrations.optuna.proposer import Proposer
 from crashbo.integrations.optuna.snapshot import Snapshot
 from crashbo.integrations.optuna.spaces import Axes, common
 from crashbo.integrations.optuna.stored import Reading
@@ -220,6 +221,60 @@ def test_a_small_discrete_space_is_tried_without_repeats_while_there_are_others(
 
     study.optimize(objective, n_trials=6, catch=(crashbo.Crash,))
     assert len({tuple(sorted(t.params.items())) for t in study.trials}) == 6
+
+
+def nowhere_again(voids):
+    """Whether none of these voids lies near an earlier one that had another near by."""
+    gaps = np.abs(voids[:, None] - voids[None]).max(axis=2)
+    dead = [(gaps[:i, :i] <= 0.04).sum(axis=0) > 1 for i in range(len(voids))]
+    return not any((gaps[i, :i][dead[i]] <= 0.02).any() for i in range(len(voids)))
+
+
+def out_of_memory(trial):
+    x, y = trial.suggest_float("x", 0, 1), trial.suggest_float("y", 0, 1)
+    if x + y > 0.9:
+        raise MemoryError
+    return -(x + y)
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_where_trials_were_void_twice_no_other_is_tried(seed):
+    study = optuna.create_study(sampler=CrashSampler(seed=seed, on_fail="void"))
+    study.optimize(out_of_memory, n_trials=40, catch=MemoryError)
+    failed = [list(t.params.values()) for t in study.trials if t.state.name == "FAIL"]
+    assert len(failed) > 20
+    assert nowhere_again(np.array(failed))
+
+
+def test_voids_are_kept_away_from_by_whoever_proposes():
+    study = optuna.create_study(sampler=CrashSampler(seed=0))
+    declare(study, space={"x": FloatDistribution(0, 1), "only": FloatDistribution(2, 2)})
+    for _ in range(8):
+        trial = ask(study)
+        tell(study, trial, cost=(trial.params["x"] - 0.5) ** 2)
+    voids = []
+    for _ in range(10):
+        trial = ask(study)
+        voids.append([trial.params["x"]])
+        tell(study, trial, void="unplugged")
+    assert nowhere_again(np.array(voids))
+    ahead = [planned.suggestion.params["x"] for planned in Proposer(study).propose(3).planned]
+    assert all(nowhere_again(np.array([*voids, [x]])) for x in ahead)
+
+
+def test_a_void_is_no_dead_end_for_all_that_share_some_of_its_parameters():
+    study = optuna.create_study()
+    kind, scale = CategoricalDistribution(["svm", "forest"]), FloatDistribution(0, 1)
+    for x in (0.7, 0.8):
+        study.enqueue_trial({"kind": "svm", "scale": x})
+        tell(study, study.ask({"kind": kind, "scale": scale}), void="out of memory")
+    settings = CrashSampler().settings(study)
+
+    def heeded(**distributions):
+        return Snapshot.of(Reading.of(study), Axes(distributions), settings, study.direction).known
+
+    assert heeded(kind=kind) == ()
+    assert [t.params["scale"] for t in heeded(kind=kind, scale=scale)] == [0.7, 0.8]
 
 
 def test_constraints_need_not_be_named():

@@ -65,6 +65,7 @@ def test_a_void_is_kept_but_not_counted():
     assert result.trials[1].reason == "no power"
 
 
+@pytest.mark.filterwarnings("ignore:.* trials were void:RuntimeWarning")
 def test_an_experiment_that_only_voids_is_given_up():
     def experiment(params):
         raise crashbo.Void("no power")
@@ -141,6 +142,7 @@ def test_a_result_can_be_confirmed():
     assert report.params == min(result.trials[:6], key=lambda t: t.cost).params
 
 
+@pytest.mark.filterwarnings("ignore:.* trials were void:RuntimeWarning")
 def test_a_repeat_that_was_void_is_made_again_but_not_for_ever():
     def experiment(params):
         if next(faults):

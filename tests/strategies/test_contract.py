@@ -169,6 +169,7 @@ def test_a_void_trial_is_as_if_it_had_never_been(strategy):
 
 
 @every_strategy
+@pytest.mark.filterwarnings("ignore:.* trials were void:RuntimeWarning")
 def test_a_study_that_only_voids_goes_on(strategy):
     optimizer = study(strategy)
     for _ in range(6):

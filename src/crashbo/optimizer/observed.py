@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from crashbo.optimizer.records import Trial
 from crashbo.optimizer.study import Study
+from crashbo.search.dead_ends import NOWHERE, DeadEnds
 from crashbo.search.risk import length_of
 from crashbo.search.surrogates import Memory, Observations, Surrogates
 from crashbo.strategies.base import Task
@@ -53,6 +54,7 @@ def task(
     """What a strategy is asked: the next point after these trials, of which `seen` are the observations."""
     proposed = [t if t.origin == "search" else None for t in (trials[number] for number in seen.numbers)]
     length = length_of(study.risk)
+    voids = [study.space.encode(t.params) for t in trials.values() if t.state == "void"]
     left = None if length is None else max(length - sum(t.state != "void" for t in trials.values()), 0)
     return Task(
         space=study.space,
@@ -65,4 +67,5 @@ def task(
         fitted=fitted,
         sign=study.sign,
         posterior=study.posterior,
+        dead_ends=DeadEnds.of(study.space, np.array(voids), seen.X) if voids else NOWHERE,
     )

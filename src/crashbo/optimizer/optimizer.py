@@ -23,6 +23,7 @@ from crashbo.optimizer.records import Trial
 from crashbo.optimizer.study import Constraints, Options, Shown, Study, best_of, takes_options
 from crashbo.optimizer.told import Said, Told, judge, surprise, takes_said
 from crashbo.optimizer.view import Prediction, Recommendation, Threshold, View
+from crashbo.optimizer.voids import too_many
 from crashbo.search.design import Design
 from crashbo.search.risk import is_bold
 from crashbo.search.space import Params, Space
@@ -138,6 +139,8 @@ class Optimizer:
         _log.info("trial %d: %s", new.number, _words(new))
         for kind, words in surprise(new, self.study.constraints).items():
             self._warn_once(kind, words)
+        if new.state == "void" and (warning := too_many(self._trials.values())):
+            self._warn_once("voids", warning)
         return new
 
     @property
@@ -315,16 +318,17 @@ class Optimizer:
             p_safe = self._known_p_safe(first.params)
             return Trial(self._next, first.params, p_safe=p_safe, origin=first.origin, repeats=first.repeats)
         told = sum(t.counts for t in self._trials.values())
-        under_way = sum(t.state == "pending" for t in self._trials.values())
-        if told + under_way < self._design.size or told == 0:
-            waits = told == 0 and under_way >= self._design.size and not is_bold(self.risk)
-            if waits:  # while nothing is known of anything, what is under way is measured once more
-                params = next(t.params for t in self.trials if t.state == "pending")
+        under_way = [t for t in self.trials if t.state == "pending"]
+        now = self._task(share_fit=share_fit)
+        if told + len(under_way) < self._design.size or told == 0:
+            waits = told == 0 and len(under_way) >= self._design.size and not is_bold(self.risk)
+            clear = np.flatnonzero(~now.dead_ends.hold(now.seen.pending))
+            if waits and len(clear):  # while nothing is known of anything, what is under way is measured once more
+                params = under_way[clear[0]].params
             else:
                 tried = [t.params for t in self._trials.values() if t.state != "void"]
-                self._design, params = self._design.next_new(self.space, tried)
+                self._design, params = self._design.next_new(self.space, tried, now.dead_ends)
             return Trial(self._next, params, p_safe=self._known_p_safe(params), origin="design")
-        now = self._task(share_fit=share_fit)
         proposal = checked_proposal(self.study.strategy(now, self._rng), self.space)
         if "surrogates" in vars(now):
             self._remember(now.surrogates)

@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crashbo.models.ensemble import FEW_TRIALS
+from crashbo.search.dead_ends import NOWHERE, DeadEnds
 from crashbo.search.maximise import ENOUGH, EVALUATIONS, ascend, diverse_best, perturbations, spread_points
 from crashbo.search.risk import Score
-from crashbo.search.space import Space
+from crashbo.search.space import SAME, Space, is_near
 from crashbo.search.surrogates import Surrogates
 
 Array = NDArray[np.float64]
@@ -24,8 +25,6 @@ _LEVELS = (0.99, 0.95, 0.8, 0.4, 0.05)  # judgement: of P(safe); between them li
 # fitted: benchmarks/quality.py --problems hartmann6d; 69 % of 120 studies found the best basin, 48 % at 0.2
 _MARGIN = 0.4  # at either end of every range, which the first trials leave out
 _EARLY = 5.0  # judgement: trials per dimension over which this fades
-_SAME = 1e-6  # judgement: two points closer than this in every coordinate are one
-_ROWS = 64  # judgement: compared at once, for memory
 
 
 class Utility(Protocol):
@@ -40,18 +39,19 @@ class Utility(Protocol):
 
 @dataclass(frozen=True)
 class Box:
-    """The part of the unit cube that is searched."""
+    """The part of the unit cube that is searched, without its dead ends."""
 
     low: Array
     high: Array
+    dead_ends: DeadEnds = NOWHERE
 
     @staticmethod
-    def whole(space: Space) -> "Box":
+    def whole(space: Space, dead_ends: DeadEnds = NOWHERE) -> "Box":
         """All of it."""
-        return Box(np.zeros(space.dimension), np.ones(space.dimension))
+        return Box(np.zeros(space.dimension), np.ones(space.dimension), dead_ends)
 
     @staticmethod
-    def early(space: Space, tried: Array, trials: int) -> "Box":
+    def early(space: Space, tried: Array, trials: int, dead_ends: DeadEnds = NOWHERE) -> "Box":
         """From the middle outwards in the first trials, unless some of the `tried` points lie farther out.
 
         With few trials expected improvement is largest in the corners, which are farthest from everything and very
@@ -61,7 +61,7 @@ class Box:
         margin = _MARGIN * max(0.0, 1.0 - trials / (_EARLY * space.dimension))
         low = np.where(space.continuous, np.minimum(margin, tried.min(axis=0)), 0.0)
         high = np.where(space.continuous, np.maximum(1.0 - margin, tried.max(axis=0)), 1.0)
-        return Box(np.maximum(low, 0.0), np.minimum(high, 1.0))
+        return Box(np.maximum(low, 0.0), np.minimum(high, 1.0), dead_ends)
 
 
 class Effort(NamedTuple):
@@ -137,6 +137,9 @@ def screen_around(
     wide = space.uniform(spread_points(min(effort.wide * D, effort.most), D, rng=rng))
     near = perturbations(np.clip(centres, 0.0, 1.0), effort.around, _AROUND * lengthscales, rng=rng)
     X = np.vstack([box.low + (box.high - box.low) * wide, space.snap(np.clip(near, box.low, box.high))])
+    if box.dead_ends.hold(X).all():
+        box = Box.whole(space, box.dead_ends)
+    X = box.dead_ends.clear(X)
     return Screen(X, gamma(X), np.maximum(_APART * lengthscales, _LEAST_APART), box)
 
 
@@ -172,11 +175,11 @@ def best(
     """
     values = score(utility(screened.X) if worth is None else worth, screened.log_gamma)
     effort = Effort.after(len(taken))
-    top = diverse_best(screened.X, values, effort.starts, screened.apart)
+    starts = screened.X[diverse_best(screened.X, values, effort.starts, screened.apart)]
     ends = space.snap(
         ascend(
             lambda X: score.with_gradient(utility.with_gradient(X), gamma.with_gradient(X)),
-            screened.X[top],
+            starts,
             space.continuous,
             screened.box.low,
             screened.box.high,
@@ -185,6 +188,7 @@ def best(
             enough=effort.enough,
         )
     )
+    ends = screened.box.dead_ends.withdrawn(ends, starts)
     ends_gamma = gamma(ends)
     X = np.vstack([ends, screened.X])
     log_gamma = np.append(ends_gamma, screened.log_gamma)
@@ -197,10 +201,4 @@ def best(
 
 def is_taken(X: Array, taken: Array) -> NDArray[np.bool_]:
     """Which rows of X repeat one of `taken`."""
-    if not len(taken):
-        return np.zeros(len(X), dtype=bool)
-    repeats = np.zeros(len(X), dtype=bool)
-    for start in range(0, len(X), _ROWS):
-        gap = np.abs(X[start : start + _ROWS, None, :] - taken[None, :, :]).max(axis=2)
-        repeats[start : start + _ROWS] = (gap < _SAME).any(axis=1)
-    return repeats
+    return is_near(X, taken, SAME)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from crashbo.search.dead_ends import NOWHERE, DeadEnds
 from crashbo.search.maximise import kronecker
 from crashbo.search.risk import Risk, is_bold
 from crashbo.search.space import Params, Space
@@ -50,12 +51,14 @@ class Design:
         point = (np.array(self.shift) + self.given * kronecker(space.dimension)) % 1.0
         return replace(self, given=self.given + 1), space.uniform(point[None, :])[0]
 
-    def next_new(self, space: Space, tried: Sequence[Params]) -> tuple["Design", dict[str, Any]]:
-        """The design after its next setting that was not tried, unless all were, and the setting."""
+    def next_new(
+        self, space: Space, tried: Sequence[Params], dead_ends: DeadEnds = NOWHERE
+    ) -> tuple["Design", dict[str, Any]]:
+        """The design after its next setting that was not tried and is no dead end, unless all are, and the setting."""
         design = self
         for _ in range(_TRIES):
             design, x = design.next(space)
             params = space.decode(x)
-            if params not in tried:
-                break
-        return design, params
+            if params not in tried and not dead_ends.hold(x[None])[0]:
+                return design, params
+        return design, space.decode(dead_ends.clear(x[None])[0])

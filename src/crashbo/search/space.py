@@ -19,6 +19,8 @@ Array = NDArray[np.float64]
 Params = Mapping[str, Any]  # a value per parameter
 
 SLACK = 1e-9  # judgement: of the range; rounding in a value that the user writes down is no error
+SAME = 1e-6  # judgement: two points closer than this in every coordinate are one
+_ROWS = 64  # judgement: compared at once, for memory
 _HOT = math.sqrt(0.5)  # derived: two options lie at distance one
 
 
@@ -309,6 +311,16 @@ def _name(name: Any) -> str:
     if not isinstance(name, str) or not name:
         raise ValueError(f"space must have names that are text; got {name!r}. Name each parameter.")
     return name
+
+
+def is_near(X: Array, points: Array, gap: float) -> NDArray[np.bool_]:
+    """Which rows of X lie closer than `gap` to one of `points`, in every coordinate."""
+    near = np.zeros(len(X), dtype=bool)
+    if len(points):
+        for start in range(0, len(X), _ROWS):
+            apart = np.abs(X[start : start + _ROWS, None, :] - points[None, :, :]).max(axis=2)
+            near[start : start + _ROWS] = (apart < gap).any(axis=1)
+    return near
 
 
 def is_number(value: Any) -> bool:

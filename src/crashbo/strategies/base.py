@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crashbo.search.calibration import Calibration
+from crashbo.search.dead_ends import NOWHERE, DeadEnds
 from crashbo.search.risk import Risk
 from crashbo.search.space import Space
 from crashbo.search.surrogates import GivenThreshold, Memory, Observations, PosteriorOver, Surrogates, fit_surrogates
@@ -32,6 +33,7 @@ class Task:
     fitted: Surrogates | None = None  # both models of these very observations, if they were fitted before
     sign: float = 1.0  # -1 where the user maximises: costs in `seen` are negated
     posterior: PosteriorOver = "marginal"
+    dead_ends: DeadEnds = NOWHERE  # where nothing is proposed while there is another place
 
     @property
     def taken(self) -> Array:

@@ -32,7 +32,8 @@ def propose(task: Task, rng: np.random.Generator) -> Proposal:
     if models.cost is None:
         return _look_for_a_success(task, gamma, taken, rng)
     tried, trials = task.seen.X[task.seen.succeeded], len(task.seen.numbers)
-    box = None if isinstance(task.risk, Paper) else Box.early(task.space, tried, trials)
+    whole = Box.whole(task.space, task.dead_ends)
+    box = whole if isinstance(task.risk, Paper) else Box.early(task.space, tried, trials, task.dead_ends)
     improvement = LogEI(models.cost, _paper_eta(task) if isinstance(task.risk, Paper) else models.eta)
     rough = candidates.screen(task.space, models, replace(gamma, ensemble=models.ensemble.middle), box, rng=rng)
     ensemble_gamma = gamma if models.ensemble.is_several else None
@@ -67,7 +68,8 @@ def _in_a_finite_space(task: Task, gamma: LogGamma, found: Found, least: float) 
 def _look_for_a_success(task: Task, gamma: LogGamma, taken: Array, rng: np.random.Generator) -> Proposal:
     """The safest point (paper, after eq. 2); pending trials count as crashes, so that a batch spreads."""
     wary = gamma.with_crashes(task.seen.pending)
-    screened = candidates.screen(task.space, task.surrogates, wary, rng=rng)
+    box = Box.whole(task.space, task.dead_ends)
+    screened = candidates.screen(task.space, task.surrogates, wary, box, rng=rng)
     found = candidates.best(task.space, screened, Flat(), wary, Score(), taken)
     p = float(np.exp(gamma(found.x[None])[0]))
     spent = isinstance(task.risk, Budget) and task.risk.left(task.seen.crashed, len(task.seen.pending)) <= 0
@@ -91,11 +93,14 @@ def _situation(task: Task, screened: Screen, worth: Array) -> Situation:
 
 
 def _success(task: Task, gamma: LogGamma, least: float) -> Found | None:
-    """The best success with this P(safe), else the safest, to be measured again; None if a changed space has none."""
+    """The best success with this P(safe), else the safest, to be measured again.
+
+    None if a changed space has none, or only in dead ends.
+    """
     models = task.surrogates
     assert models.cost is not None
     X = task.seen.X[task.seen.succeeded]
-    X = X[np.abs(task.space.snap(X) - X).max(axis=1) < SLACK]
+    X = X[(np.abs(task.space.snap(X) - X).max(axis=1) < SLACK) & ~task.dead_ends.hold(X)]
     if not len(X):
         return None
     log_gamma, (mean, _) = gamma(X), models.cost.predict(0, X)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from crashbo.models import hyperpriors
 from crashbo.search import candidates
 from crashbo.search.acquisition import Flat, LogEI
+from crashbo.search.candidates import Box
 from crashbo.search.costs import fit_cost
 from crashbo.search.risk import Score
 from crashbo.search.surrogates import with_pending
@@ -71,6 +72,7 @@ def propose(task: Task, penalty: float | Array, rng: np.random.Generator) -> Pro
     prior = hyperpriors.of_cost(task.space.dimension)
     model = with_pending(fit_cost(X, costs, seen.cost_noise_std, prior), seen.pending)
     merit, lengthscales = -model.predict(0, X)[0], model.hypers[0].lengthscales
-    screened = candidates.screen_around(task.space, X, merit, lengthscales, Flat(), rng=rng)
+    box = Box.whole(task.space, task.dead_ends)
+    screened = candidates.screen_around(task.space, X, merit, lengthscales, Flat(), box, rng=rng)
     improvement = LogEI(model, float(costs.min()))
     return Proposal(candidates.best(task.space, screened, improvement, Flat(), Score(), task.taken).x)

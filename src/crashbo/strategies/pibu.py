@@ -23,7 +23,7 @@ from crashbo.models.latent import Hyperparameters, Posterior
 from crashbo.numerics.kernels import SQUARED_EXPONENTIAL
 from crashbo.search import candidates
 from crashbo.search.acquisition import Flat, LogGamma
-from crashbo.search.candidates import Screen
+from crashbo.search.candidates import Box, Screen
 from crashbo.search.costs import fit_cost
 from crashbo.search.risk import STEEP, Score
 from crashbo.search.surrogates import Observations, with_pending
@@ -68,7 +68,8 @@ class Pibu:
         gamma = LogGamma.of(classifier)
         lengthscales = classifier.hypers[0].lengthscales
         merit = gamma(seen.X) if not seen.succeeded.any() else -np.nan_to_num(seen.cost, nan=np.inf)
-        screened = candidates.screen_around(task.space, seen.X, merit, lengthscales, gamma, rng=rng)
+        box = Box.whole(task.space, task.dead_ends)
+        screened = candidates.screen_around(task.space, seen.X, merit, lengthscales, gamma, box, rng=rng)
         if not seen.succeeded.any():
             found = candidates.best(task.space, screened, Flat(), gamma, Score(), task.taken)
             return Proposal(found.x, float(np.exp(found.log_gamma)))
@@ -118,6 +119,7 @@ class Pibu:
         X = task.space.snap(inner)
         std = np.sqrt(classifier.predict(0, X)[1]) / self.amplitude
         here = np.abs(2.0 * np.exp(gamma(X)) - 1.0) < self.offset
-        worth = np.where(here & (std >= self.least) & ~candidates.is_taken(X, task.taken), std, -np.inf)
+        new = ~candidates.is_taken(X, task.taken) & ~task.dead_ends.hold(X)
+        worth = np.where(here & (std >= self.least) & new, std, -np.inf)
         i = int(np.argmax(worth))
         return Candidate(X[i], float(worth[i])) if np.isfinite(worth[i]) else None

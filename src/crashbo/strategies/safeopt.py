@@ -87,8 +87,8 @@ class SafeOpt:
         """The most uncertain of the minimisers and expanders."""
         seen = task.seen
         informed.check_measurements("safeopt", seen)
-        proven = seen.X[seen.succeeded]
-        X = np.vstack([proven, grid(task.space)])
+        proven = seen.X[seen.succeeded & ~task.dead_ends.hold(seen.X)]
+        X = np.vstack([proven, task.dead_ends.clear(grid(task.space))])
         model = self._model(informed.measured_alone(seen), seen)
         bounds = self._bounds(model, X)
         safe = _within(bounds.upper, model) | (np.arange(len(X)) < len(proven))

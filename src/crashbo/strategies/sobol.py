@@ -10,7 +10,7 @@ import numpy as np
 from crashbo.search.candidates import is_taken
 from crashbo.strategies.base import Proposal, Task
 
-_TRIES = 256  # judgement: points in a row that may be taken: in a small space all are, sooner or later
+_TRIES = 256  # judgement: points in a row that may be taken, or in dead ends: in a small space all are, sooner or later
 
 
 def propose(task: Task, rng: np.random.Generator) -> Proposal:
@@ -23,6 +23,6 @@ def propose(task: Task, rng: np.random.Generator) -> Proposal:
     sequence.fast_forward(len(taken))
     for _ in range(_TRIES):
         x = task.space.uniform(sequence.random(1))
-        if not is_taken(x, taken)[0]:
+        if not (is_taken(x, taken) | task.dead_ends.hold(x))[0]:
             break
-    return Proposal(x[0])
+    return Proposal(task.dead_ends.clear(x)[0])

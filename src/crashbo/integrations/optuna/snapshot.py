@@ -14,7 +14,7 @@ from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial
 
 from crashbo.integrations.optuna.settings import Settings
-from crashbo.integrations.optuna.spaces import Axes
+from crashbo.integrations.optuna.spaces import Axes, singles
 from crashbo.integrations.optuna.stored import Reading
 from crashbo.optimizer.optimizer import Optimizer
 from crashbo.optimizer.records import Trial
@@ -72,6 +72,7 @@ class Snapshot:
     study: Study
     trials: tuple[Trial, ...]  # in the space's params
     voids: tuple[int, ...]  # their numbers
+    known: tuple[Trial, ...] = ()  # those of them that have no parameters beside the space's, in its params
 
     @staticmethod
     def of(
@@ -79,13 +80,16 @@ class Snapshot:
     ) -> "Snapshot":
         """From a reading of the storage, with the trials that fit the axes."""
         read = [t for t in reading.records(settings) if t.number != without]
-        placed = [t for t in read if t.state != "void" and axes.place(t.params)]
+        placed = [replace(t, params=axes.inward(t.params)) for t in read if axes.place(t.params)]
+        voids = {t.number: t.params.keys() for t in read if t.state == "void"}
+        whole = {*axes.names, *singles(reading.distributions)} if voids else set()
         return Snapshot(
             axes,
             settings,
             settings.study(axes.space, direction, [t for t in read if t.counts]),
-            tuple(replace(t, params=axes.inward(t.params)) for t in placed),
-            tuple(t.number for t in read if t.state == "void"),
+            tuple(t for t in placed if t.state != "void"),
+            tuple(voids),
+            tuple(t for t in placed if t.state == "void" and voids[t.number] <= whole),
         )
 
     def view(self) -> View:
@@ -112,7 +116,7 @@ class Snapshot:
             "memory": memory,
         }
         held = self.study.changed(self.study.space.with_fixed(self.axes.inward(fixed)))
-        optimizer = Optimizer.restored(held, self.trials, state)
+        optimizer = Optimizer.restored(held, (*self.trials, *self.known), state)
         suggestions = tuple(self._suggestion(trial, fixed) for trial in optimizer.ask_batch(count))
         return suggestions, optimizer.state()["memory"]
 
