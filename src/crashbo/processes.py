@@ -25,6 +25,8 @@ WINDOWS = sys.platform == "win32"
 MARK = "CRASHBO_CALL"  # the environment variable by which what an experiment started is known
 _DIE_WITH_PARENT, _ADOPT = 1, 36  # PR_SET_PDEATHSIG and PR_SET_CHILD_SUBREAPER of prctl
 _LOOK = 0.2  # seconds between two looks for whether a parent still lives
+_WEIGH = 0.05  # seconds between two looks at the memory in use
+_LEISURE = 10  # or so many times as long as a look takes: on a machine with thousands of processes it takes a while
 _WATCH = 0.1  # seconds between two looks of a sentry
 _LAST_REPORTS = 0.3  # seconds for reports that are under way when a sentry has lost its parent
 _PATIENCE = 2.0  # seconds for which killed processes are looked for again
@@ -112,14 +114,22 @@ def die_with_parent() -> None:
     _prctl(_DIE_WITH_PARENT, int(getattr(signal, "SIGKILL", 9)))
 
 
-def used(pid: int, limit: float) -> float:
+def used(pid: int, limit: float, now: Mapping[int, Known] | None = None) -> float:
     """Bytes of memory that a process and its descendants hold; pages that several share are counted once.
 
     The exact count takes a while: up to the limit it is only known to lie below.
     """
-    pids = [pid, *below(pid)]
+    pids = [pid, *below(pid, now)]
     held = sum(map(_resident, pids))
     return held if held <= limit else sum(map(_proportional, pids))
+
+
+def heavy(pids: Iterable[int], limit: float) -> tuple[list[int], float]:
+    """Those that use more, with their descendants, and seconds to wait, so as not to spend all time on looking."""
+    begun = time.monotonic()
+    now = table()
+    found = [pid for pid in pids if used(pid, limit, now) > limit]
+    return found, max(_WEIGH, _LEISURE * (time.monotonic() - begun))
 
 
 def bytes_of(memory: Any) -> float:
@@ -304,6 +314,7 @@ def _stand_sentry() -> None:
     watched: dict[int, str] = {}  # with when they began
     kin: dict[int, dict[int, str]] = {}  # their descendants
     while True:
+        begun_at = time.monotonic()
         if over := orphaned():
             time.sleep(_LAST_REPORTS)
         while said:
@@ -323,7 +334,7 @@ def _stand_sentry() -> None:
                         end_tree(one)
         if over:
             break
-        time.sleep(_WATCH)
+        time.sleep(max(_WATCH, _LEISURE * (time.monotonic() - begun_at)))
     if orphaned():
         for pid in watched:
             end_tree(pid)

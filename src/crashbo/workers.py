@@ -35,7 +35,6 @@ from typing import Any
 from crashbo import processes
 
 _TICK = 0.2  # seconds between two looks for whether our parent lives
-_WEIGH = 0.05  # seconds between two looks at the memory in use
 _GRACE = 1.0  # seconds that an idle worker has to end by itself
 _TRIES = 2  # workers that may fail to start, one after another
 
@@ -278,6 +277,7 @@ class _Keeper:
     workers: list[_Worker] = field(default_factory=list)
     waiting: deque[tuple[int, bytes]] = field(default_factory=deque)
     failures: int = 0  # workers that did not start, one after another
+    next_weighing: float = 0.0  # when to look at the memory in use
 
     def to_the_end(self) -> None:
         """Hand out calls and tell what comes of them, until the parent closes its end or is no more."""
@@ -315,7 +315,7 @@ class _Keeper:
     def _patience(self) -> float:
         limits, now = self.plan.limits, time.monotonic()
         begun = [w.began for w in self.workers if w.began is not None]
-        tick = _WEIGH if begun and limits.memory is not None else _TICK
+        tick = min(_TICK, max(self.next_weighing - now, 0.0)) if begun and limits.memory is not None else _TICK
         if limits.seconds is not None:
             tick = min([tick, *(began + limits.seconds - now for began in begun)])
         return max(tick, 0.0)
@@ -378,16 +378,19 @@ class _Keeper:
             self._tell("died", worker, how.encode())
 
     def _hold_to_limits(self) -> None:
-        limits = self.plan.limits
-        for worker in [w for w in self.workers if w.began is not None]:
-            assert worker.began is not None
-            if limits.seconds is not None and time.monotonic() - worker.began >= limits.seconds:
+        limits, now = self.plan.limits, time.monotonic()
+        busy = {w.process.pid: w for w in self.workers if w.began is not None}
+        for worker in busy.values():
+            if limits.seconds is not None and worker.began is not None and now - worker.began >= limits.seconds:
                 self._put_an_end_to(worker, "late", f"no answer within {limits.seconds:g} s")
-            elif limits.memory is not None and processes.used(worker.process.pid, limits.memory) > limits.memory:
-                self._put_an_end_to(worker, "died", f"used more than {processes.sized(limits.memory)}")
+        if limits.memory is not None and now >= self.next_weighing:
+            heavy, pause = processes.heavy(busy, limits.memory)
+            self.next_weighing = now + pause
+            for pid in heavy:
+                self._put_an_end_to(busy[pid], "died", f"used more than {processes.sized(limits.memory)}")
 
     def _put_an_end_to(self, worker: _Worker, what: str, why: str) -> None:
-        if worker.pipe.poll():  # it answered in this very moment
+        if worker not in self.workers or worker.pipe.poll():  # it answered in this very moment
             return
         self._end(worker)
         self.workers.remove(worker)

@@ -23,7 +23,6 @@ from crashbo.optimizer.records import Trial
 from crashbo.workers import CannotStart, Died, Late, Limits, Workers
 
 _LOOK_AGAIN = 0.02  # seconds, where nothing wakes us: while a call may begin, or a job has to be asked
-_WEIGH = 0.05  # seconds between two looks at the memory in use
 _LAST_WORDS = 5.0  # seconds that a broken pool has to say so of all its calls
 _STUCK = 10  # timeouts for which an executor may hang in calls that were given up, all its workers
 _FALSE_STARTS = 3  # pools that may break, one after another, before any call begins
@@ -344,11 +343,13 @@ class _Scales(threading.Thread):
         self.start()
 
     def run(self) -> None:
-        while not self._over.wait(_WEIGH):
-            for pid in map(self._attendance.process, self.weighed):
-                if pid is not None and pid != os.getpid() and processes.used(pid, self._limit) > self._limit:
-                    self.heavy.add(pid)
-                    processes.end_tree(pid)
+        pause = 0.0
+        while not self._over.wait(pause):
+            pids = {pid for pid in map(self._attendance.process, self.weighed) if pid not in (None, os.getpid())}
+            heavy, pause = processes.heavy(filter(None, pids), self._limit)
+            self.heavy |= set(heavy)
+            for pid in heavy:
+                processes.end_tree(pid)
 
     def close(self) -> None:
         self._over.set()

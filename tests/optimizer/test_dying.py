@@ -1,0 +1,419 @@
+"""minimize where experiments really die: in workers of its own, in executors, and when it is killed itself."""
+
+import json
+import logging
+import multiprocessing
+import os
+import random
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from collections import Counter
+from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from machines import SPACE, Together, cost_of
+
+import crashbo
+from crashbo import processes
+from deaths import die, gone, pids, wait_for
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs fork and /proc")
+
+GOOD = "none"
+WAYS = ("segfault", "kill", "exit", "memory", "hang", "hang with children", "nan", "error")
+REASONS = {
+    "segfault": "killed by signal 11 (SIGSEGV)",
+    "kill": "killed by signal 9 (SIGKILL)",
+    "exit": "ended with exit code 3",
+    "memory": "used more than 500 MB",
+    "hang": "no answer within 2 s",
+    "hang with children": "no answer within 2 s",
+    "nan": "no finite cost: nan",
+    "error": "ValueError: my bug",
+    GOOD: "",
+}
+DEADLY = {"how": crashbo.Choice((GOOD, *WAYS)), "x": (0.0, 1.0)}
+
+
+def ways(*hows):
+    """Start points that die in these ways, in turn."""
+    return [{"how": how, "x": 0.01 * i} for i, how in enumerate(hows)]
+
+
+class Deadly:
+    """Dies as its params say; children are noted in a folder for each call."""
+
+    def __init__(self, folder):
+        self.folder = Path(folder)
+
+    def __call__(self, params):
+        marks = self.folder / f"{params['x']}-{os.getpid()}-{time.monotonic_ns()}"
+        if params["how"] == "hang with children":
+            marks.mkdir()
+        return die(None if params["how"] == GOOD else params["how"], marks) + params["x"]
+
+
+def left(folder):
+    return [pid for marks in Path(folder).iterdir() if marks.is_dir() for pid in pids(marks)]
+
+
+def study(experiment, start, **kwargs):
+    """A study of these start points."""
+    rules = {"timeout": 2.0, "on_error": "crash", "on_nan": "crash"}
+    told = {"trials": len(start), "start": start, "strategy": "random", "progress": False, **rules, **kwargs}
+    return crashbo.minimize(experiment, DEADLY, **told)
+
+
+def states(result):
+    return [t.state for t in result.trials]
+
+
+def quick(experiment, **kwargs):
+    return crashbo.minimize(experiment, SPACE, **{"trials": 4, "strategy": "random", "progress": False, **kwargs})
+
+
+MIXED = ways(GOOD, *WAYS, GOOD, "kill", GOOD, GOOD)
+
+
+def check(result):
+    for trial in result.trials:
+        how = trial.params["how"]
+        assert (how, trial.state) == (how, "success" if how == GOOD else "crash")
+        assert trial.reason in (REASONS[how], "its process was killed" if how == "kill" else REASONS[how])
+
+
+def test_each_way_to_die_in_workers_is_a_crash_with_its_reason_and_no_success_is_one(tmp_path):
+    result = study(Deadly(tmp_path), MIXED, workers=3, memory="500MB")
+    assert result.stopped == f"{len(MIXED)} trials"
+    check(result)
+    assert len(left(tmp_path)) >= 3
+    assert gone(left(tmp_path))
+
+
+def test_each_way_to_die_in_a_pool_of_processes_is_a_crash_with_its_reason_and_no_success_is_one(tmp_path):
+    with ProcessPoolExecutor(3) as pool:
+        result = study(Deadly(tmp_path), MIXED, executor=pool, memory="500MB")
+    assert result.stopped == f"{len(MIXED)} trials"
+    check(result)
+    assert len(left(tmp_path)) >= 3
+    assert gone(left(tmp_path))
+
+
+@pytest.mark.parametrize("how", ["kill", "memory", "hang"])
+def test_deaths_and_timeouts_may_be_void(how, tmp_path):
+    voids = {"on_death": "void", "on_timeout": "void", "stop": [lambda study: "done" if study.trials else None]}
+    result = study(Deadly(tmp_path), ways(how), workers=1, memory="500MB", **voids)
+    assert [(t.state, t.reason) for t in result.trials[:1]] == [("void", REASONS[how])]
+
+
+def test_an_experiment_out_of_memory_by_its_own_account_has_died():
+    def experiment(params):
+        raise MemoryError("no room")
+
+    result = quick(experiment, workers=1, trials=1)
+    assert (result.trials[0].state, result.trials[0].reason) == ("crash", "out of memory: MemoryError('no room')")
+    with pytest.raises(MemoryError):
+        quick(experiment, trials=1)  # here it is an exception as any other
+
+
+@pytest.mark.parametrize("where", [{}, {"workers": 2}, {"n_parallel": 2}])
+@pytest.mark.parametrize("how", ["error", "nan"])
+def test_errors_and_what_is_no_cost_are_raised_or_count_as_said(where, how, tmp_path):
+    kind = ValueError if how == "error" else TypeError
+    with pytest.raises(kind, match="my bug" if how == "error" else "must return an Outcome or a finite cost"):
+        study(Deadly(tmp_path), ways(how), on_error="raise", on_nan="raise", timeout=None, **where)
+    for word in ("crash", "void"):
+        result = study(Deadly(tmp_path), ways(how, GOOD), on_error=word, on_nan=word, timeout=None, **where)
+        assert (result.trials[0].state, result.trials[0].reason) == (word, REASONS[how])
+        assert "success" in states(result)
+
+
+def test_an_error_in_a_worker_says_where_it_was_raised(tmp_path):
+    with pytest.raises(ValueError, match="my bug") as caught:
+        study(Deadly(tmp_path), ways("error"), on_error="raise", workers=1)
+    assert "deaths.py" in caught.value.__notes__[0]
+
+
+@pytest.mark.parametrize("answer", [None, "1.0", float("inf"), crashbo.Outcome(float("nan")), [1.0]])
+def test_whatever_is_no_finite_number_is_on_nan(answer):
+    assert states(quick(lambda params: answer, on_nan="crash", trials=2)) == ["crash", "crash"]
+
+
+def test_an_outcome_that_the_study_cannot_take_is_an_error():
+    def experiment(params):
+        return crashbo.Outcome(1.0, {"load": float("nan")})
+
+    with pytest.raises(ValueError, match=r"measured\['load'\] must be a finite number"):
+        quick(experiment, constraints=["load"])
+    result = quick(experiment, constraints=["load"], on_error="crash", trials=1)
+    assert states(result) == ["crash"]
+
+
+@pytest.mark.parametrize(
+    ("words", "kwargs"),
+    [
+        (r"workers must be a whole number, at least 1; got 0\. ", {"workers": 0}),
+        (r"workers must be given without executor; got 2 and both\. ", {"workers": 2, "executor": Together()}),
+        (r"workers must be given without n_parallel; got 2 and both\. ", {"workers": 2, "n_parallel": 2}),
+        (r"memory must go with workers or an executor of processes; got neither\. ", {"memory": "2GB"}),
+        (r"memory must be a size such as .+; got 'much'\. ", {"memory": "much", "workers": 1}),
+        (r"on_death must go with workers or an executor of processes; got neither\. ", {"on_death": "void"}),
+        (r"on_death must be 'crash' or 'void'; got 'raise'\. ", {"on_death": "raise", "workers": 1}),
+        (r"on_error must be 'crash', 'void' or 'raise'; got None\. ", {"on_error": None}),
+        (r"on_nan must be 'crash', 'void' or 'raise'; got 'nan'\. ", {"on_nan": "nan"}),
+        (r"memory must go with workers or a pool of processes on this machine; got Together\. ",
+         {"memory": "2GB", "executor": Together()}),
+    ],
+)  # fmt: skip
+def test_what_does_not_go_together_is_refused_in_one_sentence(words, kwargs):
+    with pytest.raises(ValueError, match=rf"^{words}[^\n]*$"):
+        quick(cost_of, **kwargs)
+
+
+def test_a_closure_runs_in_workers_and_so_does_what_it_starts():
+    offset = threading.local()  # cannot be sent
+    offset.x = 3.0
+
+    def experiment(params):
+        with multiprocessing.get_context("fork").Pool(2) as inner:
+            return sum(inner.map(abs, [-1.0, -2.0])) + hasattr(offset, "x")
+
+    assert [t.cost for t in quick(experiment, workers=2).trials] == [4.0] * 4
+
+
+def test_workers_work_under_spawn(monkeypatch, tmp_path):
+    monkeypatch.setattr(multiprocessing, "get_start_method", lambda allow_none=False: "spawn")
+    check(study(Deadly(tmp_path), ways(GOOD, "kill", "error", GOOD), workers=2))
+
+
+def sleepy(params):
+    time.sleep(0.4)
+    return 1.0
+
+
+def test_a_trial_that_waits_for_a_worker_is_never_late():
+    with ProcessPoolExecutor(1) as pool:  # its queue holds calls that it calls running
+        result = quick(sleepy, executor=pool, n_parallel=4, timeout=1.0, trials=8)
+    assert states(result) == ["success"] * 8
+
+
+def test_a_pool_whose_every_worker_hangs_is_replaced(tmp_path):
+    with ProcessPoolExecutor(2) as pool:
+        result = study(Deadly(tmp_path), ways("hang", "hang", GOOD, GOOD, "hang", GOOD), executor=pool, timeout=1.0)
+    check_states = Counter((t.params["how"], t.state) for t in result.trials)
+    assert check_states == {("hang", "crash"): 3, (GOOD, "success"): 3}
+
+
+def test_threads_that_all_hang_end_the_study_with_a_sentence():
+    over = threading.Event()
+    with ThreadPoolExecutor(2) as pool:
+        try:
+            result = quick(lambda params: over.wait(60) or 1.0, executor=pool, timeout=0.1)
+        finally:
+            over.set()
+    assert result.stopped.startswith("all workers of the executor (2) hang in trials that were given up; workers=2")
+    assert states(result) == ["crash", "crash"]
+
+
+class Breaks(Together):
+    """An executor of a kind that nobody can make anew, which breaks at its third call."""
+
+    calls = 0
+
+    def submit(self, function, *args):
+        self.calls += 1
+        if self.calls < 3:
+            return super().submit(function, *args)
+        future = Future()
+        future.set_exception(BrokenExecutor("the cluster is gone"))
+        return future
+
+
+def test_an_executor_that_is_lost_ends_the_study_and_everything_is_kept(tmp_path):
+    path = tmp_path / "study.jsonl"
+    result = quick(cost_of, executor=Breaks(), journal=path, trials=6)
+    assert "the executor can run nothing any more (the cluster is gone)" in result.stopped
+    assert states(result) == ["success", "success", "void"]
+    assert states(quick(cost_of, journal=path, trials=6)) == ["success", "success", "void", *["success"] * 4]
+
+
+class KilledWorker(Exception):
+    """As Dask names it."""
+
+
+class Dask(Together):
+    def submit(self, function, *args):
+        future = super().submit(function, *args)
+        if args[1]["x"] > 0.5:
+            future = Future()
+            future.set_exception(KilledWorker("three workers died while trying to run it"))
+        return future
+
+
+class Job:
+    """As submitit has it: no future, and neither running nor cancelled."""
+
+    def __init__(self, future):
+        self.future, self.asked = future, 0
+
+    def done(self):
+        self.asked += 1
+        return self.asked > 3
+
+    def exception(self):
+        return self.future.exception()
+
+    def result(self):
+        return self.future.result()
+
+    def cancel(self, check=True):
+        pass
+
+
+class Submitit(Together):
+    def submit(self, function, *args):
+        return Job(super().submit(function, *args))
+
+
+def test_a_worker_killed_in_dask_is_a_death():
+    result = quick(cost_of, executor=Dask(), n_parallel=2, trials=12)
+    assert {(t.params["x"] > 0.5, t.state) for t in result.trials} == {(True, "crash"), (False, "success")}
+    assert "three workers died while trying to run it" in {t.reason for t in result.trials}
+
+
+def test_jobs_that_are_no_futures_will_do():
+    assert states(quick(cost_of, executor=Submitit(), n_parallel=3, timeout=60.0, trials=6)) == ["success"] * 6
+
+
+def test_an_executor_s_own_error_is_raised_and_no_crash():
+    with ProcessPoolExecutor(1) as pool, pytest.raises(Exception, match=r"pickle|lambda"):
+        quick(lambda params: 1.0, executor=pool, on_error="crash")
+
+
+def test_an_executor_out_of_reach_keeps_the_time_itself(monkeypatch):
+    from crashbo.optimizer.attendance import Sheet, attended
+
+    ending = attended(lambda params: time.sleep(60), {}, Sheet("/no/such/folder/1.", 0), 0.1)
+    assert (ending.kind, ending.reason) == ("timeout", "no answer within 0.1 s")
+    assert attended(lambda params: 2.0, {}, Sheet("/no/such/folder/1.", 0), 60.0).cost == 2.0
+
+
+def test_a_suspect_is_run_again_alone(tmp_path):
+    """Two ran when somebody ended the pool by the signal that the pool itself uses: which, nobody can tell."""
+
+    def once(params):
+        return params
+
+    log = tmp_path / "log"
+    result = study(Terminated(log), ways("kill", GOOD, GOOD, GOOD), executor=ProcessPoolExecutor(2), timeout=None)
+    assert [(t.params["how"], t.state) for t in result.trials] == [("kill", "crash"), *[(GOOD, "success")] * 3]
+
+
+class Terminated:
+    def __init__(self, log):
+        self.log = log
+
+    def __call__(self, params):
+        time.sleep(0.3)
+        if params["how"] == "kill":
+            os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(0.3)
+        return 1.0
+
+
+def test_a_bystander_is_neither_crash_nor_void(tmp_path):
+    with ProcessPoolExecutor(3) as pool:
+        result = study(Deadly(tmp_path), ways("kill", GOOD, "segfault", GOOD, "kill", GOOD), executor=pool)
+    check(result)
+
+
+@pytest.mark.parametrize("where", ["workers", "pool", "threads"])
+def test_killed_at_any_moment_the_same_call_goes_on_at_once_and_nothing_is_left(where, tmp_path):
+    path = tmp_path / "study.jsonl"
+    script = tmp_path / "study.py"
+    run = {"workers": "workers=3", "pool": "executor=ProcessPoolExecutor(3)", "threads": "n_parallel=3"}[where]
+    script.write_text(
+        textwrap.dedent(f"""
+            import os, sys, time
+            from concurrent.futures import ProcessPoolExecutor
+            import crashbo
+            os.environ["CRASHBO_TEST"] = {str(tmp_path)!r}
+            def experiment(params):
+                time.sleep(0.02)
+                if params["x"] > 0.8 and {where != "threads"}:
+                    os.kill(os.getpid(), 9)
+                return params["x"]
+            if __name__ == "__main__":
+                crashbo.minimize(experiment, {{"x": (0, 1)}}, trials=100_000, strategy="random", progress=False,
+                                 journal={str(path)!r}, {run})
+        """)
+    )
+    rng, family = random.Random(0), set()
+    for _ in range(4):
+        before = told(path)
+        process = subprocess.Popen([sys.executable, script], stderr=subprocess.PIPE, text=True)
+        assert wait_for(lambda before=before, process=process: len(told(path)) > len(before) + 5 or process.poll())
+        time.sleep(rng.uniform(0.0, 0.3))
+        family |= set(processes.below(process.pid))
+        process.kill()
+        error = process.communicate()[1]
+        assert "journal" not in error
+        assert told(path)[: len(before)] == before
+    numbers = [number for number, _ in told(path)]
+    assert len(set(numbers)) == len(numbers)
+    assert {state for _, state in told(path)} <= {"success", "crash", "void"}
+    assert gone(family)
+
+
+def told(path):
+    if not path.exists():
+        return []
+    lines = [json.loads(line) for line in path.read_text().splitlines(keepends=True)[1:] if line.endswith("\n")]
+    return [(e["trial"]["number"], e["trial"]["state"]) for e in lines if e["event"] == "tell"]
+
+
+def test_callbacks_hear_of_every_trial_that_is_told():
+    heard = []
+    result = quick(cost_of, callbacks=[lambda optimizer, trial: heard.append((optimizer.trials[-1].number, trial))])
+    assert [trial for _, trial in heard] == result.trials
+    assert [number for number, _ in heard] == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("where", [{}, {"workers": 2}, {"executor": Together(), "n_parallel": 3}])
+@pytest.mark.parametrize("name", ["callbacks", "progress"])
+def test_what_a_callback_raises_is_raised_as_it_is_and_what_was_told_is_kept(where, name, tmp_path):
+    def bad(*heard):
+        raise KeyError("my own")
+
+    path = tmp_path / "study.jsonl"
+    with pytest.raises(KeyError, match="my own"):
+        quick(cost_of, journal=path, **{name: [bad] if name == "callbacks" else bad}, **where)
+    assert len(told(path)) == (3 if "executor" in where else 1)
+
+
+def test_the_library_speaks_to_its_logger_and_prints_nothing(caplog, capfd):
+    def experiment(params):
+        if params["x"] > 0.7:
+            raise crashbo.Crash("fuse")
+        if params["x"] < 0.2:
+            raise crashbo.Void("no power")
+        return 1.0
+
+    with caplog.at_level(logging.INFO, "crashbo"):
+        crashbo.minimize(experiment, SPACE, trials=12, strategy="random", progress=False)
+    said = caplog.text
+    assert "success, cost 1" in said
+    assert "crash: fuse" in said
+    assert "void: no power" in said
+    assert capfd.readouterr() == ("", "")
+
+
+def test_without_a_listener_nothing_is_printed():
+    code = "import crashbo, logging; logging.getLogger('crashbo').warning('hear me')"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr) == ("", "")
