@@ -1,10 +1,11 @@
-"""What all commands share: refusals, answers, options, and a progress indicator.
+"""What all commands share: refusals, answers, options, signals, and a progress indicator.
 
 May import every other layer.
 """
 
 import argparse
 import json
+import signal
 import sys
 import threading
 import time
@@ -71,6 +72,41 @@ def bench_of(options: argparse.Namespace) -> "Bench":
     from crashbo.app.bench.store import default_store
 
     return Bench.open(options.store or default_store(), options.study)
+
+
+def rule_options(parser: argparse.ArgumentParser, otherwise: str) -> None:
+    """Add the options for what a command may take, and what its end means."""
+    parser.add_argument("--timeout", type=float, metavar="S", help=f"seconds per trial{otherwise}")
+    parser.add_argument("--memory", metavar="SIZE", help=f'such as "2GB": the most it may use{otherwise}')
+    ends = {
+        "timeout": "what it means that a command takes longer",
+        "death": "... is killed by a signal, or for its memory",
+        "nan": "... prints a cost that is no finite number",
+        "exit": "... ends with an exit code other than 0",
+        "rubbish": "... prints no valid result",
+    }
+    for end, meaning in ends.items():
+        words = ("crash", "void", "raise") if end == "nan" else ("crash", "void")
+        parser.add_argument(f"--on-{end}", choices=words, help=meaning + otherwise)
+
+
+def rules_in(options: argparse.Namespace) -> dict[str, Any]:
+    """The rules of a command that were given as options."""
+    names = ("timeout", "memory", *(f"on_{end}" for end in ("timeout", "death", "nan", "exit", "rubbish")))
+    return {name: value for name in names if (value := getattr(options, name)) is not None}
+
+
+@contextmanager
+def ended_by_sigterm(code: int) -> Iterator[None]:
+    """End with this exit code on SIGTERM, but in order: what was started is ended, what was begun is told."""
+    if threading.current_thread() is not threading.main_thread():  # only it gets signals
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(code))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def needs(module: str, extra: str) -> None:

@@ -53,7 +53,10 @@ def run(store: str, name: str | None, host: str, port: int, token: str | None, *
             )
             if token is not None:
                 print("Open it as  http://ADDRESS:PORT/#token=TOKEN", flush=True)
-        uvicorn.Server(config).run(sockets=[listener])
+        try:
+            uvicorn.Server(config).run(sockets=[listener])
+        finally:
+            live.stop()  # uvicorn does not say goodbye to the app when it is interrupted twice
 
 
 def _listening(host: str, port: int) -> socket.socket:
