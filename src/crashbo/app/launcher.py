@@ -1,7 +1,7 @@
 """Runs a command to its end, or to its limits, and ends whatever it started. Belongs in a worker of `crashbo.workers`.
 
-Needs the standard library only, so that a worker is a small process. On Linux it adopts orphans: what called setsid or
-forked twice is found among its descendants. Elsewhere only what stayed in the command's process group is.
+May import what belongs to all layers. On Linux a worker adopts orphans, so what called setsid or forked twice is still
+among its descendants and is ended, too. Elsewhere only what stayed in the command's process group is.
 """
 
 import contextlib
@@ -46,7 +46,6 @@ def run_command(arguments: Sequence[str], text: bytes, limits: Limits) -> Ended:
         return Ended(None, err=f"{arguments[0]}: {error.strerror}")
     except ValueError as error:
         return Ended(None, err=str(error))
-    assert process.stdin is not None and process.stdout is not None and process.stderr is not None
     threading.Thread(target=_feed, args=(process.stdin, text), daemon=True).start()
     out, err = _Tail(process.stdout), _Tail(process.stderr)
     try:
@@ -89,7 +88,8 @@ def _end(process: "subprocess.Popen[bytes]") -> None:
 class _Tail:
     """The end of a stream, which is read to its end in the background."""
 
-    def __init__(self, stream: IO[bytes]) -> None:
+    def __init__(self, stream: IO[bytes] | None) -> None:
+        assert stream is not None
         self._kept = bytearray()
         self.reader = threading.Thread(target=self._read, args=(stream,), daemon=True)
         self.reader.start()

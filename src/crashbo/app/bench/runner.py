@@ -14,6 +14,7 @@ import re
 import signal
 import threading
 from collections.abc import Iterator, Sequence
+from concurrent.futures import Future
 from contextlib import contextmanager
 from typing import Any, Literal
 
@@ -34,9 +35,7 @@ _WORDS = 200  # characters of a command's own message that are kept as a reason
 _LONGEST_NUMBER = 400  # characters: the largest of all has 309 digits
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?|[+-]?(nan|inf|infinity)", re.ASCII | re.IGNORECASE)
 _SHELL = 128  # a shell, and whoever follows its custom, ends with this plus the signal that killed what it ran
-_DEADLY = [
-    _SHELL + s for s in signal.Signals if s.name in ("SIGILL", "SIGABRT", "SIGBUS", "SIGFPE", "SIGKILL", "SIGSEGV")
-]
+_DEADLY = [_SHELL + s for s in signal.Signals if s.name[3:] in ("ILL", "ABRT", "BUS", "FPE", "KILL", "SEGV")]
 
 
 class NotFinite(ValueError):
@@ -49,10 +48,11 @@ def run_trial(bench: Bench, command: Sequence[str], style: Style, rules: RunRule
     Raises:
         NotFinite: if the study says so; the trial is void.
     """
+    limits = rules.limits  # refused, if at all, before a trial is asked for
     trial = bench.ask(lease=_LEASE)
     with _kept_alive(bench, trial.number):
         try:
-            told = _outcome(workers, _call(command, trial.params, style), rules)
+            told = _outcome(workers.submit(*_call(command, trial.params, style), limits), rules)
         except NotFinite as error:
             bench.void(trial.number, str(error))
             raise NotFinite(
@@ -77,12 +77,11 @@ def _call(command: Sequence[str], params: dict[str, Any], style: Style) -> tuple
     return [*command], json.dumps(params).encode() + b"\n"
 
 
-def _outcome(workers: Workers, call: tuple[list[str], bytes], rules: RunRules) -> Told:
+def _outcome(future: "Future[Ended]", rules: RunRules) -> Told:
     try:
-        ended: Ended = workers.submit(*call, rules.limits).result()
+        return verdict(future.result(), rules)
     except Died as error:  # the worker itself; the command may have killed it
         return _fault(rules.on_death, str(error))
-    return verdict(ended, rules)
 
 
 def verdict(ended: Ended, rules: RunRules) -> Told:
@@ -123,9 +122,8 @@ def parse_result(out: str) -> Told:
         if said.keys() & {"cost", "crash", "void"}:
             return _told(said)
     last = lines[-1] if lines else ""
-    if (
-        len(last) <= _LONGEST_NUMBER and _NUMBER.fullmatch(last) and "\0" not in out
-    ):  # else these are no words but bytes
+    is_text = "\0" not in out  # by chance, random bytes may end in a digit
+    if is_text and len(last) <= _LONGEST_NUMBER and _NUMBER.fullmatch(last):
         return _told({"cost": float(last)})
     raise ValueError(f"no result on its output, which ends with {_brief(last)!r}" if last else "no result: no output")
 

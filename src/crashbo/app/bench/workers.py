@@ -4,8 +4,8 @@ May import every other layer.
 
 One process chooses the next trials, one evaluates the models for the page. Each reads the store itself and neither
 writes to it: they run at low priority, and a slow writer would block all others. What they remember is only a cache: a
-worker that dies is replaced, and its work is done again. So none is waited for at the end, and none outlives the server,
-however that ends.
+worker that dies is replaced, and its work is done again. So none is waited for at the end, and none outlives the
+server, however that ends.
 """
 
 import multiprocessing
@@ -163,9 +163,9 @@ _cache = _Cache(Place("", ""))
 
 
 def _settle(place: Place, server: int) -> None:
-    """Prepare a worker process: low priority, so that those who tell results come first; and no life after the server."""
+    """Prepare a worker process: low priority, so that those who tell results come first."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is handled by the server
-    Orphaned(server).end_when_true()
+    Orphaned(server).end_when_true()  # else it would wait for its next task for ever
     if hasattr(os, "nice"):
         os.nice(10)
     _cache.place = place

@@ -74,25 +74,28 @@ def bench_of(options: argparse.Namespace) -> "Bench":
     return Bench.open(options.store or default_store(), options.study)
 
 
-def rule_options(parser: argparse.ArgumentParser, otherwise: str) -> None:
+_ENDS = {
+    "timeout": "what it means that the command takes longer",
+    "death": "... is killed by a signal, or uses more memory",
+    "nan": "... prints a cost that is no finite number",
+    "exit": "... ends with an exit code other than 0",
+    "rubbish": "... prints no valid result",
+}
+
+
+def rule_options(parser: argparse.ArgumentParser, title: str) -> None:
     """Add the options for what a command may take, and what its end means."""
-    parser.add_argument("--timeout", type=float, metavar="S", help=f"seconds per trial{otherwise}")
-    parser.add_argument("--memory", metavar="SIZE", help=f'such as "2GB": the most it may use{otherwise}')
-    ends = {
-        "timeout": "what it means that a command takes longer",
-        "death": "... is killed by a signal, or for its memory",
-        "nan": "... prints a cost that is no finite number",
-        "exit": "... ends with an exit code other than 0",
-        "rubbish": "... prints no valid result",
-    }
-    for end, meaning in ends.items():
+    rules = parser.add_argument_group(title)
+    rules.add_argument("--timeout", type=float, metavar="S", help="seconds that a trial may take")
+    rules.add_argument("--memory", metavar="SIZE", help="memory that it may use, with all that it starts: 2GB")
+    for end, meaning in _ENDS.items():
         words = ("crash", "void", "raise") if end == "nan" else ("crash", "void")
-        parser.add_argument(f"--on-{end}", choices=words, help=meaning + otherwise)
+        rules.add_argument(f"--on-{end}", choices=words, help=meaning)
 
 
 def rules_in(options: argparse.Namespace) -> dict[str, Any]:
     """The rules of a command that were given as options."""
-    names = ("timeout", "memory", *(f"on_{end}" for end in ("timeout", "death", "nan", "exit", "rubbish")))
+    names = ("timeout", "memory", *(f"on_{end}" for end in _ENDS))
     return {name: value for name in names if (value := getattr(options, name)) is not None}
 
 

@@ -43,7 +43,7 @@ def add_to(commands: Any) -> None:
     )
     run.add_argument("words", nargs="+", metavar="-- COMMAND", help="after two dashes")
     study_options(run)
-    rule_options(run.add_argument_group("rules", "Those of the study (crashbo new), unless given here."), "")
+    rule_options(run, "rules, by default the study's")
     run.set_defaults(run=_run)
 
 

@@ -60,7 +60,7 @@ def _add_new(commands: Any) -> None:
     risk.add_argument("--paper", action="store_true", help="the paper's rule")
     new.add_argument("--noise", type=float, metavar="STD", help="standard deviation of the cost's noise, if known")
     new.add_argument("--lease", type=float, metavar="S", help="give up a trial after S seconds")
-    rule_options(new.add_argument_group("for `crashbo run`"), "")
+    rule_options(new, "rules of `crashbo run`")
     study_options(new)
     new.set_defaults(run=_new)
 

@@ -33,7 +33,8 @@ class AskQueue:
         with self._bell:
             self._stopped = True
             self._bell.notify()
-        self._thread.join(timeout=5.0)
+        if self._thread.is_alive():
+            self._thread.join(timeout=5.0)
 
     def ask(self, asked: Asked) -> "Future[Trial]":
         """The next trial, as a future."""

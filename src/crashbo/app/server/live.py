@@ -54,7 +54,8 @@ class Live:
         self._viewer.worker.close()
         self._chooser.worker.close()
         self.asks.stop()
-        self._thread.join(timeout=5.0)
+        if self._thread.is_alive():
+            self._thread.join(timeout=5.0)
 
     def poke(self) -> None:
         """Something was written: tell the listeners, and read the store at once."""
