@@ -118,6 +118,17 @@ def test_run_leaves_nobody_when_it_is_done(start, store):
     assert [t.cost for t in Bench.open(store).trials] == [1.0, 1.0]
 
 
+def test_run_whose_workers_are_taken_away_says_so_and_leaves_no_trial_pending(start, store, tmp_path):
+    family = start("run", "--store", store, "--", "sh", "-c", f"ps -o ppid= -p $PPID > {tmp_path}/keeper; sleep 60")
+    keeper = until(lambda: (tmp_path / "keeper").exists() and (tmp_path / "keeper").read_text().strip())
+    os.kill(int(keeper), signal.SIGKILL)
+    assert family.process.wait(timeout=20) == 1
+    sentence = "the process that keeps the workers was killed; the trial is void. Run it again.\n"
+    assert family.process.stderr.read() == sentence
+    (trial,) = Bench.open(store).trials
+    assert (trial.state, trial.reason) == ("void", "BrokenWorkers while it ran")
+
+
 @pytest.fixture
 def served(start, store):
     """A server that is busy: models are being fitted, requests are under way, somebody listens for events."""
