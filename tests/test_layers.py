@@ -35,7 +35,7 @@ ROWS = {
         ("app",),
     ),
     "crashbo.app": (
-        ("__init__", "html_page", "text"),
+        ("__init__", "html_page", "launcher", "text"),
         ("animation", "bench", "blame", "demo", "illustration", "reliability"),
         ("gathered", "jump_report", "plots", "results", "server", "slices"),
         ("jump_plots", "result_plots", "study_plots"),

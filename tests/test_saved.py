@@ -329,7 +329,14 @@ def test_labels_and_units_of_an_earlier_edition_are_shown(store):
 
 
 @pytest.mark.parametrize(
-    ("code", "state"), [("sys.exit(3)", "crash"), ("sys.exit(1)", "void"), ("print('?')", "crash")]
+    ("code", "state"),
+    [
+        ("sys.exit(3)", "crash"),
+        ("sys.exit(1)", "void"),
+        ("print('?')", "crash"),
+        ("import os; os.kill(os.getpid(), 9)", "void"),  # its on_kill
+        ("print('nan')", "crash"),  # to it that was rubbish
+    ],
 )
 def test_rules_of_run_of_an_earlier_edition_hold(store, code, state):
     trial = store("oven", "run", "--", sys.executable, "-c", f"import sys; {code}")

@@ -114,12 +114,12 @@ def die_with_parent() -> None:
     _prctl(_DIE_WITH_PARENT, int(getattr(signal, "SIGKILL", 9)))
 
 
-def used(pid: int, limit: float, now: Mapping[int, Known] | None = None) -> float:
-    """Bytes of memory that a process and its descendants hold; pages that several share are counted once.
+def used(pid: int, limit: float, now: Mapping[int, Known] | None = None, *, itself: bool = True) -> float:
+    """Bytes of memory that a process and its descendants hold, or those alone; what several share is counted once.
 
     The exact count takes a while: up to the limit it is only known to lie below.
     """
-    pids = [pid, *below(pid, now)]
+    pids = [pid, *below(pid, now)] if itself else below(pid, now)
     held = sum(map(_resident, pids))
     return held if held <= limit else sum(map(_proportional, pids))
 

@@ -84,6 +84,40 @@ def test_run_stops_when_nothing_but_voids_comes(crashbo):
     assert err.startswith("stopped: the last 2 trials were void")
 
 
+def test_rules_of_run_are_the_studys_unless_given_anew(crashbo, store):
+    rules = ("--timeout", "9", "--memory", "2GB", "--on-timeout", "void", "--on-death", "void", "--on-exit", "crash")
+    crashbo(*NEW, *rules)
+    kept = Bench.open(store).definition.run
+    assert (kept.timeout, kept.memory, kept.on_timeout, kept.on_death, kept.on_exit) == (
+        9,
+        "2GB",
+        "void",
+        "void",
+        "crash",
+    )
+    assert (kept.on_nan, kept.on_rubbish) == ("raise", "void")
+    death = ("--", "sh", "-c", "kill -9 $$")
+    for given, state in (((), "void"), (("--on-death", "crash"), "crash")):
+        trial = json.loads(crashbo("run", "--json", *given, *death)[1].splitlines()[0])
+        assert (trial["state"], trial["reason"]) == (state, "killed by signal 9 (SIGKILL)")
+
+
+def test_run_ends_with_one_sentence_where_there_is_no_number(crashbo, store):
+    crashbo(*NEW)
+    code, out, err = crashbo("run", "--trials", "3", "--", "echo", "nan")
+    assert (code, out) == (1, "")
+    assert err == (
+        "cost must be a finite number; trial 0 has none (no finite cost: nan) and is void. Mend the command, or say "
+        "what it means: --on-nan crash, or void.\n"
+    )
+    code, out, _ = crashbo("run", "--on-nan", "crash", "--", "echo", "nan")
+    assert code == 0
+    assert [(t.state, t.reason) for t in Bench.open(store).trials] == [
+        ("void", "no finite cost: nan"),
+        ("crash", "no finite cost: nan"),
+    ]
+
+
 def test_the_report_is_one_file_without_scripts_or_links_and_names_are_harmless(crashbo, tmp_path):
     pytest.importorskip("matplotlib")
     crashbo("new", "<script>alert(1)</script>", "--param", "a$b<i>=0:1", "--param", "y=0:1", "--constraint", "c&d")
@@ -117,6 +151,7 @@ def test_a_report_of_a_study_without_trials_says_so(crashbo, tmp_path):
         (("new", "x", "--param", "a=1:2:red"), "--param must be"),
         (("new", "x", "--param", "a=0:1", "--budget", "many"), "--budget must be"),
         (("new", "x", "--param", "a=0:1", "--unit", "b=m"), "--unit must name"),
+        (("new", "x", "--param", "a=0:1", "--memory", "lots"), "memory must be a size such as"),
         (("new", "missing.toml"), "file must be readable"),
         (("serve", "--host", "0.0.0.0"), "token must be given"),
         (("serve", "--host", "0.0.0.0", "--token", "short"), "token must have at least 8"),

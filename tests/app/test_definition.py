@@ -3,7 +3,8 @@
 import pytest
 
 from crashbo import Budget, Choice, Constraint, Float, Int, MinSafe, Unmeasured
-from crashbo.app.bench import Bench, Definition
+from crashbo.app.bench import Bench, Definition, RunRules
+from crashbo.workers import Limits
 
 TOML = """
 name = "jump"
@@ -30,7 +31,9 @@ other = {measured = false}
 
 [run]
 timeout = 60
-on_timeout = "crash"
+on_timeout = "void"
+memory = "2GB"
+on_nan = "crash"
 exits = {3 = "crash"}
 """
 SPACE = {"knee": Float(0, 1), "rate": Float(1e-5, 1, log=True), "legs": Int(1, 4), "gait": Choice(["trot", "bound"])}
@@ -53,7 +56,9 @@ def test_a_toml_file_says_everything_and_the_store_keeps_it(tmp_path, store):
         assert (definition.study.direction, definition.study.risk, definition.lease) == ("maximize", Budget(5, 40), 600)
         assert definition.label == "height"
         assert definition.study.units == {"cost": "m", "current": "A"}
-        assert (definition.run.timeout, definition.run.on_timeout, definition.run.on_exit) == (60, "crash", "void")
+        assert definition.run == RunRules(60, "void", "2GB", on_nan="crash", exits={"3": "crash"})
+        assert (definition.run.on_death, definition.run.on_exit, definition.run.on_rubbish) == ("crash", "void", "void")
+        assert definition.run.limits == Limits(60, 2e9)
         assert (definition.run.of_exit(3), definition.run.of_exit(1)) == ("crash", "void")
 
 
@@ -92,6 +97,12 @@ def test_the_files_name_is_the_studys_unless_it_says_otherwise(tmp_path):
         ({"run": {"on_exit": "panic"}}, "run.on_exit must be 'crash' or 'void'"),
         ({"run": {"exits": {"0": "crash"}}}, "exit codes from 1 to 255"),
         ({"run": {"timeout": -1}}, "run.timeout must be a positive"),
+        ({"run": {"on_kill": "crash"}}, "run.on_kill must be written on_death; got 'crash'. Rename it."),
+        ({"run": {"on_nan": "panic"}}, "run.on_nan must be 'crash' or 'void' or 'raise'"),
+        ({"run": {"on_death": "raise"}}, "run.on_death must be 'crash' or 'void'; got 'raise'"),
+        ({"run": {"memory": "2 cows"}}, 'memory must be a size such as "2GB"'),
+        ({"run": {"colour": "red"}}, "run must have only .*; got 'colour'"),
+        ({"run": 3}, "run must be a table"),
         ({"colour": "red"}, "study must have only .*; got 'colour'"),
     ],
 )

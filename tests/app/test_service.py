@@ -1,7 +1,9 @@
 """The HTTP service: idempotent, guarded, and 4xx with one sentence for whatever is wrong."""
 
+import asyncio
 import json
 import threading
+from concurrent.futures.process import BrokenProcessPool
 
 import pytest
 
@@ -113,6 +115,31 @@ def test_those_who_wait_together_are_served_from_one_thought(bench, store):
     with pytest.raises(ValueError, match="lease must be a positive number"):
         asks.ask(Asked(lease=-1.0))
     asks.stop()
+
+
+def test_who_asks_a_server_that_is_being_stopped_may_ask_again(bench, store):
+    live = Quiet(store)
+    live.asks.stop()
+    answer = TestClient(create_app(live, None), base_url=HOME, raise_server_exceptions=False).post("/api/ask", json={})
+    assert (answer.status_code, list(answer.json())) == (503, ["error"])
+    asks = AskQueue(bench)
+    waiting = asks.ask(Asked("0"))
+    asks.stop()
+    asks.start()
+    with pytest.raises(BrokenProcessPool):
+        waiting.result(30)
+    assert bench.trials == []
+
+
+def test_listeners_hear_that_a_server_is_being_stopped(bench, store):
+    live = Live(store)
+
+    async def listen():
+        before = live.listen()
+        live.stop()
+        return await before.get(), await live.listen().get()
+
+    assert asyncio.run(listen()) == (None, None)
 
 
 def test_malformed_bodies_get_4xx_with_one_sentence_and_change_nothing(client, bench, service):

@@ -6,29 +6,35 @@ May import every other layer.
 import json
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 
 from crashbo.optimizer.records import AnyConstraint, Constraint, Fault, Unmeasured
 from crashbo.optimizer.study import OPTIONS, Study, checked
+from crashbo.processes import bytes_of
 from crashbo.search.space import Choice, Float, Int, Parameter, Space, is_number
+from crashbo.workers import Limits
 
 RESERVED = ("number", "state", "cost", "reason", "blame", "censored", "p_safe", "p_model", "origin", "request")
 LONGEST_NAME = 80
 LARGEST = 1e30  # limit of all numbers, so that their squares stay finite
+FAULTS = get_args(Fault)
+WORDS = dict.fromkeys(("on_timeout", "on_death", "on_exit", "on_rubbish"), FAULTS) | {"on_nan": (*FAULTS, "raise")}
 
 
 @dataclass(frozen=True)
 class RunRules:
-    """How the end of a command counts if it printed no result."""
+    """How the end of a command counts if it printed no result. Names, meanings and defaults are those of `minimize`."""
 
     timeout: float | None = None  # seconds
-    on_timeout: Fault = "void"
+    on_timeout: Fault = "crash"
+    memory: str | float | None = None  # of the command and all that it starts: "2GB", or bytes
+    on_death: Fault = "crash"  # killed by a signal, or for its memory
+    on_nan: Fault | Literal["raise"] = "raise"  # a cost that is no finite number
     on_exit: Fault = "void"  # an exit code other than 0
     exits: Mapping[str, Fault] = field(default_factory=dict)  # exceptions for single exit codes
-    on_kill: Fault = "void"  # ended by a signal
     on_rubbish: Fault = "void"  # exit code 0, but no valid result
 
     def __post_init__(self) -> None:
@@ -36,15 +42,23 @@ class RunRules:
             raise ValueError(
                 f"run.timeout must be a positive number of seconds; got {self.timeout!r}. Or leave it out."
             )
-        said = {name: getattr(self, name) for name in ("on_timeout", "on_exit", "on_kill", "on_rubbish")}
+        if self.memory is not None:
+            bytes_of(self.memory)
+        said = {name: getattr(self, name) for name in WORDS}
         if not isinstance(self.exits, Mapping):
             raise ValueError(f"run.exits must map exit codes to 'crash' or 'void'; got {self.exits!r}. Mend it.")
         for name, verdict in {**said, **{f"exits.{code}": v for code, v in self.exits.items()}}.items():
-            if verdict not in get_args(Fault):
-                raise ValueError(f"run.{name} must be 'crash' or 'void'; got {verdict!r}. Choose one.")
+            words = WORDS.get(name, FAULTS)
+            if verdict not in words:
+                raise ValueError(f"run.{name} must be {' or '.join(map(repr, words))}; got {verdict!r}. Choose one.")
         for code in self.exits:
             if not str(code).isdecimal() or not 0 < int(code) < 256:
                 raise ValueError(f"run.exits must name exit codes from 1 to 255; got {code!r}. Mend it.")
+
+    @property
+    def limits(self) -> Limits:
+        """What a command may take."""
+        return Limits(self.timeout, None if self.memory is None else bytes_of(self.memory))
 
     def of_exit(self, code: int) -> Fault:
         """How an exit code other than 0 counts."""
@@ -82,7 +96,9 @@ class Definition:
         cost = said.get("cost", {})
         _only(cost, {"label", "unit"}, "cost")
         rules = said.get("run", {})
-        _only(rules, {"timeout", "on_timeout", "on_exit", "exits", "on_kill", "on_rubbish"}, "run")
+        if isinstance(rules, Mapping) and "on_kill" in rules:
+            raise ValueError(f"run.on_kill must be written on_death; got {rules['on_kill']!r}. Rename it.")
+        _only(rules, {f.name for f in fields(RunRules)}, "run")
         tables = {**parameters, **constraints, "cost": cost}
         units = {name: table["unit"] for name, table in tables.items() if "unit" in table}
         for name, unit in checked({"units": said.get("units")})["units"].items():
@@ -125,8 +141,10 @@ class Definition:
 def extras_in(text: str | None) -> tuple[str, dict[str, str], RunRules]:
     """What `extras` wrote: the name of the cost, the units, and the rules of `run`."""
     saved = json.loads(text) if text else {}
-    labels = saved.get("labels", {})
-    return labels.get("cost", "cost"), labels.get("units", {}), RunRules(**saved.get("run", {}))
+    labels, rules = saved.get("labels", {}), saved.get("run", {})
+    if "on_kill" in rules:  # of an edition for which NaN was rubbish
+        rules |= {"on_death": rules.pop("on_kill"), "on_nan": rules.get("on_rubbish", "void")}
+    return labels.get("cost", "cost"), labels.get("units", {}), RunRules(**rules)
 
 
 def checked_name(name: Any, what: str) -> str:

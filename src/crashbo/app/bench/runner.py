@@ -3,85 +3,85 @@
 May import every other layer.
 
 The command gets the parameters as one JSON object on standard input, or as flags. The result is the last line of its
-standard output that is a JSON object: {"cost": -0.71, "measured": {"current": 96.3}}, {"crash": "tripped"} or
-{"void": "unplugged"}; a single number is a cost.
+standard output that is a JSON object with one of the keys cost, crash and void: {"cost": -0.71, "measured": {"current":
+96.3}}, {"crash": "tripped"} or {"void": "unplugged"}; lines after it are noise. Where there is none, a number is the
+cost if it is all of the last line that is not empty.
 """
 
 import json
-import os
+import math
+import re
 import signal
-import subprocess
 import threading
 from collections.abc import Iterator, Sequence
+from concurrent.futures import Future
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, Literal
 
 from crashbo.app.bench.bench import Bench
 from crashbo.app.bench.definition import RunRules
+from crashbo.app.launcher import Ended
 from crashbo.optimizer.records import Fault, Trial
 from crashbo.optimizer.told import Said, Told
+from crashbo.processes import how_it_ended, sized
+from crashbo.workers import Died, Workers
 
 Style = Literal["json", "flags"]
 _LEASE, _RENEWED = (
     90.0,
     30.0,
 )  # seconds, of a lease and between renewals: a dead runner's trial becomes void
-_MOST_OUTPUT = 1_000_000  # characters of output that are parsed
 _WORDS = 200  # characters of a command's own message that are kept as a reason
+_LONGEST_NUMBER = 400  # characters: the largest of all has 309 digits
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?|[+-]?(nan|inf|infinity)", re.ASCII | re.IGNORECASE)
+_SHELL = 128  # a shell, and whoever follows its custom, ends with this plus the signal that killed what it ran
+_DEADLY = [_SHELL + s for s in signal.Signals if s.name[3:] in ("ILL", "ABRT", "BUS", "FPE", "KILL", "SEGV")]
 
 
-@dataclass(frozen=True)
-class Ended:
-    """How a command ended."""
-
-    code: int | None  # None: it could not be started
-    out: str
-    err: str
-    timed_out: bool = False
+class NotFinite(ValueError):
+    """A command said its cost, but that is no finite number."""
 
 
-def run_trial(bench: Bench, command: Sequence[str], style: Style, rules: RunRules) -> Trial:
-    """Ask for a trial, run the command on it, and tell the outcome."""
+def run_trial(bench: Bench, command: Sequence[str], style: Style, rules: RunRules, workers: Workers) -> Trial:
+    """Ask for a trial, run the command on it in a worker (of `launcher.run_command`), and tell the outcome.
+
+    Raises:
+        NotFinite: if the study says so; the trial is void.
+    """
+    limits = rules.limits  # refused, if at all, before a trial is asked for
     trial = bench.ask(lease=_LEASE)
     with _kept_alive(bench, trial.number):
         try:
-            ended = run_command(command, trial.params, style, rules.timeout)
+            told = _outcome(workers.submit(*_call(command, trial.params, style), limits), rules)
+        except NotFinite as error:
+            bench.void(trial.number, str(error))
+            raise NotFinite(
+                f"cost must be a finite number; trial {trial.number} has none ({error}) and is void. Mend the command, "
+                "or say what it means: --on-nan crash, or void."
+            ) from None
         except BaseException as error:  # above all Ctrl-C: the trial must not stay pending
-            bench.void(trial.number, f"{type(error).__name__} while it ran")
+            workers.close()  # first of all what it started ends
+            stopped = "interrupted" if not isinstance(error, Exception) else type(error).__name__
+            bench.void(trial.number, f"{stopped} while it ran")
             raise
-    told = verdict(ended, rules)
     try:
         return bench.tell(trial.number, told)
     except ValueError as error:  # a well-formed result that the study does not accept
         return bench.tell(trial.number, _fault(rules.on_rubbish, f"result not understood: {error}"))
 
 
-def run_command(command: Sequence[str], params: dict[str, Any], style: Style, timeout: float | None) -> Ended:
-    """Run a command to its end or until the timeout; all processes that it started are ended with it."""
-    arguments = [*command, *(_flags(params) if style == "flags" else ())]
-    text = json.dumps(params) + "\n" if style == "json" else ""
+def _call(command: Sequence[str], params: dict[str, Any], style: Style) -> tuple[list[str], bytes]:
+    """A command's arguments, and its input."""
+    if style == "flags":
+        return [*command, *_flags(params)], b""
+    return [*command], json.dumps(params).encode() + b"\n"
+
+
+def _outcome(future: "Future[Ended]", rules: RunRules) -> Told:
     try:
-        process = subprocess.Popen(
-            arguments,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            start_new_session=True,
-        )
-    except OSError as error:
-        return Ended(None, "", f"{arguments[0]}: {error.strerror}")
-    except ValueError as error:
-        return Ended(None, "", str(error))
-    try:
-        out, err = process.communicate(text.encode(), timeout=timeout)
-        return Ended(process.returncode, _text(out), _text(err))
-    except subprocess.TimeoutExpired:
-        _kill(process)
-        out, err = process.communicate()
-        return Ended(process.returncode, _text(out), _text(err), timed_out=True)
-    finally:
-        _kill(process)
+        return verdict(future.result(), rules)
+    except Died as error:  # the worker itself; the command may have killed it
+        return _fault(rules.on_death, str(error))
 
 
 def verdict(ended: Ended, rules: RunRules) -> Told:
@@ -89,36 +89,71 @@ def verdict(ended: Ended, rules: RunRules) -> Told:
     words = _last_line(ended.err)
     if ended.code is None:
         return Told.of(void=_brief(f"command could not be started: {words}"))
-    if ended.timed_out:
+    if ended.past == "time":
         return _fault(rules.on_timeout, f"no result within {rules.timeout:g} s")
+    if ended.past == "memory":
+        return _fault(rules.on_death, f"used more than {sized(rules.limits.memory or 0.0)}")
     if ended.code < 0:
-        return _fault(rules.on_kill, f"killed by {_signal_name(-ended.code)}")
+        return _fault(rules.on_death, how_it_ended(ended.code))
+    if ended.code in _DEADLY and str(ended.code) not in rules.exits:
+        return _fault(rules.on_death, f"{how_it_ended(_SHELL - ended.code)}, says exit code {ended.code}")
     if ended.code > 0:
         return _fault(rules.of_exit(ended.code), f"exit code {ended.code}" + (f": {words}" if words else ""))
     try:
         return parse_result(ended.out)
+    except NotFinite as error:
+        if rules.on_nan == "raise":
+            raise
+        return _fault(rules.on_nan, str(error))
     except ValueError as error:
         return _fault(rules.on_rubbish, str(error))
 
 
 def parse_result(out: str) -> Told:
-    """The last result in a command's output."""
-    for line in reversed(out[-_MOST_OUTPUT:].splitlines()):
-        try:
-            said = json.loads(line)
-        except (json.JSONDecodeError, RecursionError, ValueError):
-            continue
-        if isinstance(said, int | float) and not isinstance(said, bool):
-            return Told.of(cost=float(said))
-        if isinstance(said, dict) and said.keys() & {"cost", "crash", "void"}:
-            unknown = sorted(said.keys() - set(Said.__annotations__))
-            try:
-                return Told.of(**said)
-            except (ValueError, TypeError) as error:
-                why = f"it has {unknown[0]!r}" if unknown else error
-                raise ValueError(f"result not understood: {why}") from None
-    shown = _last_line(out)
-    raise ValueError(f"no result on its output, which ends with {shown!r}" if shown else "no result: no output")
+    """The result in a command's output.
+
+    Raises:
+        NotFinite: for a cost that is no finite number.
+        ValueError: if there is no result.
+    """
+    lines = [line.strip() for line in re.split(r"[\r\n]+", out) if line.strip()]
+    for line in reversed(lines):
+        said = _object(line)
+        if said.keys() & {"cost", "crash", "void"}:
+            return _told(said)
+    last = lines[-1] if lines else ""
+    is_text = "\0" not in out  # by chance, random bytes may end in a digit
+    if is_text and len(last) <= _LONGEST_NUMBER and _NUMBER.fullmatch(last):
+        return _told({"cost": float(last)})
+    raise ValueError(f"no result on its output, which ends with {_brief(last)!r}" if last else "no result: no output")
+
+
+def _object(line: str) -> dict[str, Any]:
+    """The JSON object that a line is; an empty one if it is none."""
+    if not line.startswith("{"):
+        return {}
+    try:
+        said = json.loads(line)
+    except (ValueError, RecursionError):
+        return {}
+    return said if isinstance(said, dict) else {}
+
+
+def _told(said: dict[str, Any]) -> Told:
+    if "cost" in said and _not_finite(said["cost"]):
+        cost, said = said["cost"], {name: value for name, value in said.items() if name != "cost"}
+        if not any(said.get(name) not in (None, False) for name in ("crash", "void")):
+            raise NotFinite(f"no finite cost: {'null' if cost is None else f'{float(cost):g}'}")
+    unknown = sorted(said.keys() - set(Said.__annotations__))
+    try:
+        return Told.of(**said)
+    except (ValueError, TypeError) as error:
+        why = f"it has {unknown[0]!r}" if unknown else error
+        raise ValueError(f"result not understood: {why}") from None
+
+
+def _not_finite(cost: Any) -> bool:
+    return cost is None or (isinstance(cost, float) and not math.isfinite(cost))
 
 
 def _fault(what: Fault, reason: str) -> Told:
@@ -146,30 +181,8 @@ def _kept_alive(bench: Bench, number: int) -> Iterator[None]:
         thread.join()
 
 
-def _kill(process: "subprocess.Popen[bytes]") -> None:
-    """Kill the command and all processes that it started."""
-    try:
-        if hasattr(os, "killpg"):
-            os.killpg(process.pid, signal.SIGKILL)
-        else:
-            process.kill()
-    except (ProcessLookupError, PermissionError):
-        pass
-
-
 def _flags(params: dict[str, Any]) -> list[str]:
     return [f"--{name}={value if isinstance(value, str) else json.dumps(value)}" for name, value in params.items()]
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"
-
-
-def _text(raw: bytes) -> str:
-    return raw.decode("utf-8", errors="replace")
 
 
 def _last_line(text: str) -> str:

@@ -4,7 +4,8 @@ May import every other layer.
 
 One process chooses the next trials, one evaluates the models for the page. Each reads the store itself and neither
 writes to it: they run at low priority, and a slow writer would block all others. What they remember is only a cache: a
-worker that dies is replaced, and its work is done again.
+worker that dies is replaced, and its work is done again. So none is waited for at the end, and none outlives the
+server, however that ends.
 """
 
 import multiprocessing
@@ -22,6 +23,7 @@ from crashbo.app.bench.bench import Bench
 from crashbo.app.bench.overview import Expectation, Level, Overview, Slice
 from crashbo.integrations.optuna.proposer import Batch, Proposer
 from crashbo.optimizer.records import Trial
+from crashbo.processes import Orphaned
 
 T = TypeVar("T")
 Digest = tuple[Any, ...]  # of the data that the models learn from
@@ -43,13 +45,17 @@ class Worker:
         self._place = place
         self._lock = threading.Lock()
         self._pool: ProcessPoolExecutor | None = None
+        self._closed = False
 
     def submit(self, function: Callable[..., T], *arguments: Any) -> "Future[T]":
         """Start a task; its result is in the future."""
         with self._lock:
+            if self._closed:
+                raise BrokenProcessPool("the server is being stopped")
             if self._pool is None:
                 context = multiprocessing.get_context("spawn")
-                self._pool = ProcessPoolExecutor(1, context, initializer=_settle, initargs=(self._place,))
+                said = (self._place, os.getpid())
+                self._pool = ProcessPoolExecutor(1, context, initializer=_settle, initargs=said)
             return self._pool.submit(function, *arguments)
 
     def run(self, function: Callable[..., T], *arguments: Any) -> T:
@@ -58,15 +64,21 @@ class Worker:
             try:
                 return self.submit(function, *arguments).result()
             except BrokenProcessPool:
-                self.close()
+                self._drop()
         return self.submit(function, *arguments).result()
 
     def close(self) -> None:
-        """End the process."""
+        """End the process, whatever it is doing, for good."""
+        self._closed = True
+        self._drop()
+
+    def _drop(self) -> None:
         with self._lock:
-            if self._pool is not None:
-                self._pool.shutdown(wait=False, cancel_futures=True)
-            self._pool = None
+            pool, self._pool = self._pool, None
+            if pool is not None:
+                for process in [*(pool._processes or {}).values()]:  # `kill_workers`, from Python 3.14 on
+                    process.kill()
+                pool.shutdown(wait=False, cancel_futures=True)
 
 
 class Chooser:
@@ -150,9 +162,10 @@ class _Cache:
 _cache = _Cache(Place("", ""))
 
 
-def _settle(place: Place) -> None:
+def _settle(place: Place, server: int) -> None:
     """Prepare a worker process: low priority, so that those who tell results come first."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is handled by the server
+    Orphaned(server).end_when_true()  # else it would wait for its next task for ever
     if hasattr(os, "nice"):
         os.nice(10)
     _cache.place = place

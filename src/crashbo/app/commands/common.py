@@ -1,10 +1,11 @@
-"""What all commands share: refusals, answers, options, and a progress indicator.
+"""What all commands share: refusals, answers, options, signals, and a progress indicator.
 
 May import every other layer.
 """
 
 import argparse
 import json
+import signal
 import sys
 import threading
 import time
@@ -71,6 +72,44 @@ def bench_of(options: argparse.Namespace) -> "Bench":
     from crashbo.app.bench.store import default_store
 
     return Bench.open(options.store or default_store(), options.study)
+
+
+_ENDS = {
+    "timeout": "what it means that the command takes longer",
+    "death": "... is killed by a signal, or uses more memory",
+    "nan": "... prints a cost that is no finite number",
+    "exit": "... ends with an exit code other than 0",
+    "rubbish": "... prints no valid result",
+}
+
+
+def rule_options(parser: argparse.ArgumentParser, title: str) -> None:
+    """Add the options for what a command may take, and what its end means."""
+    rules = parser.add_argument_group(title)
+    rules.add_argument("--timeout", type=float, metavar="S", help="seconds that a trial may take")
+    rules.add_argument("--memory", metavar="SIZE", help="memory that it may use, with all that it starts: 2GB")
+    for end, meaning in _ENDS.items():
+        words = ("crash", "void", "raise") if end == "nan" else ("crash", "void")
+        rules.add_argument(f"--on-{end}", choices=words, help=meaning)
+
+
+def rules_in(options: argparse.Namespace) -> dict[str, Any]:
+    """The rules of a command that were given as options."""
+    names = ("timeout", "memory", *(f"on_{end}" for end in _ENDS))
+    return {name: value for name in names if (value := getattr(options, name)) is not None}
+
+
+@contextmanager
+def ended_by_sigterm(code: int) -> Iterator[None]:
+    """End with this exit code on SIGTERM, but in order: what was started is ended, what was begun is told."""
+    if threading.current_thread() is not threading.main_thread():  # only it gets signals
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(code))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def needs(module: str, extra: str) -> None:

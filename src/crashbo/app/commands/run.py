@@ -1,12 +1,26 @@
 """`crashbo run`: a command for each trial. May import every other layer."""
 
 import argparse
+import signal
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
-from crashbo.app.commands.common import Answer, Refusal, bench_of, json_text, number, study_options
+from crashbo.app.commands.common import (
+    Answer,
+    Refusal,
+    bench_of,
+    ended_by_sigterm,
+    json_text,
+    needs,
+    number,
+    rule_options,
+    rules_in,
+    study_options,
+)
 from crashbo.app.commands.trial import trial_text
+from crashbo.app.launcher import run_command
 from crashbo.app.text import counted
+from crashbo.workers import BrokenWorkers, Workers
 
 if TYPE_CHECKING:
     from crashbo.app.bench import Bench
@@ -19,28 +33,39 @@ def add_to(commands: Any) -> None:
         help="run a command for each trial",
         description="Run a command for each trial. It gets the parameters as JSON on stdin and prints its result as "
         'JSON: {"cost": 1.2, "measured": {"current": 96.3}}, {"crash": "tripped"} or {"void": "unplugged"}. '
-        "What an exit code, a timeout, a kill or invalid output means is part of the study (crashbo new).",
+        "A number alone counts as the cost if it is the last line. When the command has ended, all that it started is "
+        "ended, too.",
     )
     run.add_argument("--trials", type=int, default=1, metavar="N", help="how many (default: %(default)s)")
     run.add_argument("--flags", action="store_true", help="parameters as flags --NAME=VALUE instead of JSON on stdin")
-    run.add_argument("--timeout", type=float, metavar="S", help="seconds per trial (default: the study's)")
     run.add_argument(
         "--max-voids", type=int, default=5, metavar="N", help="stop after N voids in a row (default: %(default)s)"
     )
     run.add_argument("words", nargs="+", metavar="-- COMMAND", help="after two dashes")
     study_options(run)
+    rule_options(run, "rules, by default the study's")
     run.set_defaults(run=_run)
 
 
 def _run(options: argparse.Namespace) -> Answer:
+    needs("optuna", "app")
+    # Workers are forked before the store is opened, so that they have no part of it.
+    with Workers(run_command, 1) as workers, ended_by_sigterm(128 + signal.SIGTERM):
+        try:
+            return _run_trials(options, workers)
+        except BrokenWorkers as error:
+            raise Refusal(f"{error}; the trial is void. Run it again.") from None
+
+
+def _run_trials(options: argparse.Namespace, workers: Workers) -> Answer:
     from crashbo.app.bench.runner import run_trial
 
     bench = bench_of(options)
     definition = bench.definition
-    rules = definition.run if options.timeout is None else replace(definition.run, timeout=options.timeout)
+    rules = replace(definition.run, **rules_in(options))
     done, voids = 0, 0
     for turn in range(options.trials):
-        trial = run_trial(bench, options.words, "flags" if options.flags else "json", rules)
+        trial = run_trial(bench, options.words, "flags" if options.flags else "json", rules, workers)
         done += 1
         voids = voids + 1 if trial.state == "void" else 0
         if options.json:

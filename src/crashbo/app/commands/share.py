@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from crashbo.app.commands.common import Answer, Refusal, bench_of, needs, patience, study_options
+from crashbo.app.commands.common import Answer, Refusal, bench_of, ended_by_sigterm, needs, patience, study_options
 
 
 def add_to(commands: Any) -> None:
@@ -49,5 +49,6 @@ def _serve(options: argparse.Namespace) -> Answer:
     token = token_of(options.token)
     check_address(options.host, token)  # before anything is opened or started
     store = options.store or default_store()
-    run(store, options.study, options.host, options.port, token, announce=not options.json)
+    with ended_by_sigterm(0):
+        run(store, options.study, options.host, options.port, token, announce=not options.json)
     return Answer("stopped", {"stopped": True})

@@ -14,6 +14,8 @@ from crashbo.app.commands.common import (
     number,
     params_text,
     patience,
+    rule_options,
+    rules_in,
     study_options,
 )
 from crashbo.app.text import counted
@@ -58,9 +60,7 @@ def _add_new(commands: Any) -> None:
     risk.add_argument("--paper", action="store_true", help="the paper's rule")
     new.add_argument("--noise", type=float, metavar="STD", help="standard deviation of the cost's noise, if known")
     new.add_argument("--lease", type=float, metavar="S", help="give up a trial after S seconds")
-    new.add_argument("--timeout", type=float, metavar="S", help="seconds per trial of `crashbo run`")
-    for end in ("timeout", "exit", "kill", "rubbish"):
-        new.add_argument(f"--on-{end}", choices=("crash", "void"), help="what it means in `crashbo run`")
+    rule_options(new, "rules of `crashbo run`")
     study_options(new)
     new.set_defaults(run=_new)
 
@@ -112,11 +112,8 @@ def _said(options: argparse.Namespace) -> dict[str, Any]:
     if options.paper or options.budget or options.min_safe is not None:
         said["risk"] = "paper" if options.paper else _risk(options)
     said |= {k: v for k in ("noise", "lease") if (v := getattr(options, k)) is not None}
-    rules = {"timeout": options.timeout} | {
-        f"on_{e}": getattr(options, f"on_{e}") for e in ("timeout", "exit", "kill", "rubbish")
-    }
-    if any(v is not None for v in rules.values()):
-        said["run"] = {k: v for k, v in rules.items() if v is not None}
+    if rules := rules_in(options):
+        said["run"] = rules
     return said
 
 

@@ -4,6 +4,7 @@ import asyncio
 import json
 import math
 from collections.abc import AsyncIterator, Callable
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import asynccontextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -50,7 +51,7 @@ class _EventStream(StreamingResponse):
 
 
 _ERRORS: dict[int | str, dict[str, Any]] = {
-    code: {"model": Error} for code in (400, 401, 403, 404, 405, 409, 413, 415, 422)
+    code: {"model": Error} for code in (400, 401, 403, 404, 405, 409, 413, 415, 422, 503)
 }
 
 
@@ -191,6 +192,9 @@ def _add_errors(app: FastAPI) -> None:
     answers(Conflict, 409)
     answers(ValueError, 422)
     answers(RequestValidationError, 422, _sentence)
+    answers(
+        BrokenProcessPool, 503, lambda _: "the process that fits the models must be alive; it was ended. Try again."
+    )
     answers(guard.TooLarge, 413, lambda _: f"body must have at most {guard.LARGEST_BODY} bytes. Send less.")
 
     async def http(request: Request, error: Exception) -> JSONResponse:
@@ -283,6 +287,8 @@ async def _events(live: Live, request: Request) -> AsyncIterator[str]:
         while not await request.is_disconnected():
             try:
                 signs = await asyncio.wait_for(queue.get(), _PING)
+                if signs is None:
+                    return
                 yield f"event: changed\ndata: {json.dumps(signs)}\n\n"
             except TimeoutError:
                 yield ": still here\n\n"

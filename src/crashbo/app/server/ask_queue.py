@@ -5,6 +5,7 @@ May import every other layer. One thread serves them; waiting requests block no 
 
 import threading
 from concurrent.futures import Future
+from concurrent.futures.process import BrokenProcessPool
 
 from crashbo.app.bench.bench import Asked, Bench
 from crashbo.optimizer.records import Trial
@@ -29,17 +30,20 @@ class AskQueue:
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop; requests that still wait are cancelled."""
+        """Stop; requests that still wait get an error, as for workers that are gone."""
         with self._bell:
             self._stopped = True
             self._bell.notify()
-        self._thread.join(timeout=5.0)
+        if self._thread.is_alive():
+            self._thread.join(timeout=5.0)
 
     def ask(self, asked: Asked) -> "Future[Trial]":
         """The next trial, as a future."""
         asked.check()  # now, so that one invalid request does not fail a whole batch
         future: Future[Trial] = Future()
         with self._bell:
+            if self._stopped:
+                raise BrokenProcessPool("the server is being stopped")
             self._waiting.append((asked, future))
             self._bell.notify()
         return future
@@ -63,7 +67,8 @@ class AskQueue:
             served, self._waiting = self._waiting[:_MOST], self._waiting[_MOST:]
             if self._stopped:
                 for _, future in [*served, *self._waiting]:
-                    future.cancel()
+                    if future.set_running_or_notify_cancel():
+                        future.set_exception(BrokenProcessPool("the server is being stopped"))
                 return None
             self.busy = True
             return [pair for pair in served if pair[1].set_running_or_notify_cancel()]  # some may have been cancelled

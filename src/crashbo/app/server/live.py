@@ -20,6 +20,8 @@ _LOOK_AGAIN = 1.0  # seconds between readings of the store, which others may wri
 _BREATH = 0.2  # seconds at least, so that many tells at once need only one reading
 _log = logging.getLogger("crashbo")
 
+Signs = dict[str, Any] | None  # what a listener gets; None: the server is being stopped
+
 
 class Live:
     """A study with its models, kept up to date in the background."""
@@ -38,7 +40,7 @@ class Live:
         self.history: dict[str, list[Level]] = {}
         self._levels: dict[Digest, dict[str, Level]] = {}  # by the data that they were learnt from
         self._seen: list[Entry] | None = None  # as last read from the store
-        self._listeners: set[tuple[asyncio.AbstractEventLoop, asyncio.Queue[dict[str, Any]]]] = set()
+        self._listeners: set[tuple[asyncio.AbstractEventLoop, asyncio.Queue[Signs]]] = set()
         self._poke, self._stopped = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._watch, name="crashbo-live", daemon=True)
 
@@ -48,26 +50,30 @@ class Live:
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop the threads and the worker processes."""
+        """Stop the threads and the worker processes, and tell the listeners that nothing will come any more."""
         self._stopped.set()
         self._poke.set()
+        self._send(None)
         self._viewer.worker.close()
         self._chooser.worker.close()
         self.asks.stop()
-        self._thread.join(timeout=5.0)
+        if self._thread.is_alive():
+            self._thread.join(timeout=5.0)
 
     def poke(self) -> None:
         """Something was written: tell the listeners, and read the store at once."""
         self._publish()
         self._poke.set()
 
-    def listen(self) -> "asyncio.Queue[dict[str, Any]]":
+    def listen(self) -> "asyncio.Queue[Signs]":
         """A queue of changes from now on, for the running event loop."""
-        queue: asyncio.Queue[dict[str, Any]] = asyncio.Queue(maxsize=100)
+        queue: asyncio.Queue[Signs] = asyncio.Queue(maxsize=100)
         self._listeners.add((asyncio.get_running_loop(), queue))
+        if self._stopped.is_set():
+            _put(queue, None)
         return queue
 
-    def leave(self, queue: "asyncio.Queue[dict[str, Any]]") -> None:
+    def leave(self, queue: "asyncio.Queue[Signs]") -> None:
         """Remove a listener's queue."""
         self._listeners = {pair for pair in self._listeners if pair[1] is not queue}
 
@@ -153,14 +159,17 @@ class Live:
 
     def _publish(self) -> None:
         self.revision += 1
+        self._send(self.signs())
+
+    def _send(self, signs: Signs) -> None:
         for loop, queue in list(self._listeners):
             try:
-                loop.call_soon_threadsafe(_put, queue, self.signs())
+                loop.call_soon_threadsafe(_put, queue, signs)
             except RuntimeError:
                 continue  # its event loop is closed
 
 
-def _put(queue: "asyncio.Queue[dict[str, Any]]", signs: dict[str, Any]) -> None:
+def _put(queue: "asyncio.Queue[Signs]", signs: Signs) -> None:
     if queue.full():  # a slow listener only needs the latest
         queue.get_nowait()
     queue.put_nowait(signs)

@@ -4,6 +4,7 @@ import os
 import socket
 import sys
 
+import anyio
 import uvicorn
 
 from crashbo.app.server.api import create_app
@@ -53,7 +54,23 @@ def run(store: str, name: str | None, host: str, port: int, token: str | None, *
             )
             if token is not None:
                 print("Open it as  http://ADDRESS:PORT/#token=TOKEN", flush=True)
-        uvicorn.Server(config).run(sockets=[listener])
+        try:
+            _Server(config, live).run(sockets=[listener])
+        finally:
+            live.stop()  # however it ended
+
+
+class _Server(uvicorn.Server):
+    """A server that stops thinking before it waits for its last answers: none then waits for a fit, or an event."""
+
+    def __init__(self, config: uvicorn.Config, live: Live) -> None:
+        super().__init__(config)
+        self._live = live
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """End in order."""
+        await anyio.to_thread.run_sync(self._live.stop)
+        await super().shutdown(sockets)
 
 
 def _listening(host: str, port: int) -> socket.socket:
