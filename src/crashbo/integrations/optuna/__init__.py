@@ -13,7 +13,7 @@ its own `CrashSampler`. What is stored where:
 | | `crashbo:blame` | names of the constraints that a crash violated, as told |
 | | `crashbo:censored` | names of the measurements that were cut off |
 | | `crashbo:p_safe` | P(safe) when it was proposed |
-| trial, system attribute | `crashbo:proposal` | the whole proposal: its origin, whether its risk was admissible, what it repeats |
+| trial, system attribute | `crashbo:proposal` | the whole proposal, its origin, whether its risk was admissible |
 | | `crashbo:lease` | seconds since 1970 until which its worker is assumed to be alive |
 | | `crashbo:heartbeat` | that Optuna watches over its worker's heartbeat |
 | | `crashbo:death` | of a trial that `void_expired` closed, that its worker died |
@@ -28,7 +28,7 @@ How a stored trial is read (`records`):
 | COMPLETE, or PRUNED with a value | success; if the value is infinite, as any other FAIL |
 | FAIL marked "crash": `raise Crash`, `tell(crash=...)`, `study.tell(trial, state=FAIL)` | crash |
 | FAIL marked "void": `raise Void`, `tell(void=...)`, an exception that ends the study | void |
-| RUNNING past its lease, or FAIL with a heartbeat but no mark: its worker died | void; again at this setting: `on_death` |
+| RUNNING past its lease, or FAIL with a heartbeat and no mark: a death | void; again at its setting: `on_death` |
 | any other FAIL: an exception that was caught, no cost, another sampler's | crash; void with `on_fail="void"` |
 | RUNNING or WAITING | pending |
 """
