@@ -203,7 +203,7 @@ class Locks:
     def close(self) -> float:
         """Share of the looks at which one waited."""
         self._server.close()
-        return float(np.mean(self._looks))
+        return float(np.mean(self._looks or [False]))
 
 
 def run(
@@ -226,9 +226,9 @@ def run(
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "log"
         hire = partial(_hire, url, log, trials, seconds, deadly)
-        crew = [hire() for _ in range(workers)]
         killed = 0
         locks = Locks(url) if url.startswith("postgresql") else None
+        crew = [hire() for _ in range(workers)]
         try:
             while any(process.poll() is None for process in crew):
                 time.sleep(0.05)
