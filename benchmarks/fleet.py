@@ -251,7 +251,8 @@ def run(
                 process.wait()
         if failed:
             raise RuntimeError(f"a worker ended with {failed}")
-        leases = {t.number: t.system_attrs["crashbo:lease"] for t in study.trials}
+        notes = {t.number: t.system_attrs for t in study.trials}
+        leases = {n: of["crashbo:lease"] for n, of in notes.items() if "crashbo:lease" in of}  # or killed before it
         trials = records(study)
         if isinstance(storage, optuna.storages.RDBStorage):
             storage.engine.dispose()
