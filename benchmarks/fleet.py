@@ -20,7 +20,7 @@ import tempfile
 import time
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -216,6 +216,7 @@ def run(
     lease: float,
     seed: int,
     deadly: bool = False,
+    start: Sequence[dict[str, float]] = (),
 ) -> Report:
     """Start the workers, kill some, replace the dead, and read the storage at the end."""
     rng = random.Random(seed)
@@ -223,6 +224,8 @@ def run(
     storage = storage_at(url)
     study = optuna.create_study(study_name=NAME, storage=storage)
     declare(study, constraints=crashbo.problems.get(PROBLEM).constraints, lease=lease)
+    for params in start:
+        study.enqueue_trial(params)
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "log"
         hire = partial(_hire, url, log, trials, seconds, deadly)
@@ -397,7 +400,7 @@ def show(args: argparse.Namespace) -> None:
     print(f"lost {report.lost}, told twice {report.told_twice}")
     if args.deadly:
         print(
-            f"{sum(report.deaths)} workers died at {len(report.deaths)} settings, at most {max(report.deaths)} at one"
+            f"{sum(report.deaths)} workers died at {len(report.deaths)} settings, at most {max(report.deaths, default=0)} at one"
         )
     print(f"closest two trials that ran at the same time: {report.closest:.2g} of the unit cube")
     print(f"{report.seconds:.0f} s; the experiments alone would have taken {ideal:.0f} s")
