@@ -399,9 +399,8 @@ def show(args: argparse.Namespace) -> None:
     )
     print(f"lost {report.lost}, told twice {report.told_twice}")
     if args.deadly:
-        print(
-            f"{sum(report.deaths)} workers died at {len(report.deaths)} settings, at most {max(report.deaths, default=0)} at one"
-        )
+        most = max(report.deaths, default=0)
+        print(f"{sum(report.deaths)} workers died at {len(report.deaths)} settings, at most {most} at one")
     print(f"closest two trials that ran at the same time: {report.closest:.2g} of the unit cube")
     print(f"{report.seconds:.0f} s; the experiments alone would have taken {ideal:.0f} s")
     print(f"share of the workers' time: models {report.share('model'):.1%}, storage {report.share('storage'):.1%}")
