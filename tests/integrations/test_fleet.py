@@ -1,4 +1,4 @@
-"""Several workers on one PostgreSQL study, two of them killed with -9. `benchmarks/fleet.py` does it at full size."""
+"""Several workers on one PostgreSQL study, killed with -9. `benchmarks/fleet.py` does it at full size."""
 
 import sys
 from pathlib import Path
@@ -36,3 +36,27 @@ def test_a_dead_workers_trial_is_left_pending_until_its_lease_ends(report):
 
 def test_no_two_trials_ran_at_the_same_point_at_the_same_time(report):
     assert report.closest > 1e-6
+
+
+@pytest.fixture(scope="module")
+def deadly():
+    """A fleet whose workers are killed by the settings that crash."""
+    optuna.logging.set_verbosity(optuna.logging.CRITICAL)
+    with fleet.postgres() as url:
+        start = [
+            {"x1": 0.2, "x2": 0.2}
+        ]  # crashes, and so does its worker; the lease is over before the others are done
+        return fleet.run(url, workers=3, trials=24, seconds=0.3, kills=0, lease=2.0, seed=0, deadly=True, start=start)
+
+
+def test_a_setting_that_kills_its_worker_kills_two_and_is_a_crash_then(deadly):
+    assert 1 <= max(deadly.deaths) <= 2
+    crashes = [t for t in deadly.trials if t.state == "crash"]
+    assert {t.reason for t in crashes} <= {"its worker died here again: lease ran out"}
+    assert len(crashes) == sum(count == 2 for count in deadly.deaths)
+
+
+def test_the_others_go_on(deadly):
+    assert sum(t.state in ("success", "crash") for t in deadly.trials) >= 24
+    assert deadly.lost == []
+    assert deadly.told_twice == 0

@@ -144,6 +144,29 @@ def test_an_enqueued_value_out_of_range_is_optunas_matter_not_an_error():
     assert study.trials[6].params["knee"] == 1.5
 
 
+@pytest.mark.parametrize(
+    "wish",
+    [{"y": 1.5}, {"y": 9.0, "kind": "b"}, {"kind": "a", "speed": 1.5}, {"kind": "b", "n": 9}, {"y": math.inf}],
+)
+def test_an_enqueued_value_out_of_range_is_no_error_where_only_some_trials_have_a_parameter(wish):
+    def objective(trial):
+        y = trial.suggest_float("y", 0.1, 1, log=True)
+        if trial.suggest_categorical("kind", ["a", "b"]) == "a":
+            return y + trial.suggest_float("speed", 0, 1) * trial.suggest_float("load", 0, 1)
+        return y + trial.suggest_int("n", 1, 4) * trial.suggest_float("m", 0, 1)
+
+    study = optuna.create_study(sampler=CrashSampler(seed=1))
+    for kind in "abab":
+        study.enqueue_trial({"kind": kind})
+    study.optimize(objective, n_trials=4)
+    study.enqueue_trial(wish)
+    with pytest.warns(UserWarning, match="out of range"):
+        study.optimize(objective, n_trials=1)
+    study.optimize(objective, n_trials=2)
+    assert wish.items() <= study.trials[4].params.items()
+    assert len(records(study)) == 7
+
+
 def test_a_parameter_of_some_trials_is_chosen_by_those_that_have_it():
     def objective(trial):
         if trial.suggest_categorical("kind", ["a", "b"]) == "a":
@@ -338,7 +361,7 @@ def test_a_study_made_by_another_sampler_is_taken_over_and_gets_better():
     study = optuna.create_study(sampler=optuna.samplers.TPESampler(seed=0))
     study.optimize(objective, n_trials=40, catch=(RuntimeError,))
     failed, best = sum(t.state.name == "FAIL" for t in study.trials), study.best_value
-    study.sampler = CrashSampler(seed=0, on_fail="crash")
+    study.sampler = CrashSampler(seed=0)
     study.optimize(objective, n_trials=12, catch=(RuntimeError,))
     again = sum(t.state.name == "FAIL" for t in study.trials[40:])
     assert study.best_value < best
@@ -419,8 +442,8 @@ class TestInsight:
     def test_any_samplers_study_can_be_looked_at(self):
         study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0), direction="maximize")
         study.optimize(jump, n_trials=25, catch=(crashbo.Crash,))
-        assert not any(t.state == "crash" for t in insight(study).trials)  # nobody kept why they failed
-        seen = insight(study, on_fail="crash")
+        assert not any(t.state == "crash" for t in insight(study, on_fail="void").trials)  # nobody kept why they failed
+        seen = insight(study)
         assert seen.thresholds["current"].value == pytest.approx(TRIPS_AT, abs=8)
 
     def test_an_empty_study_has_nothing_to_look_at(self):

@@ -1,5 +1,6 @@
 """What becomes of a trial in Optuna's storage, and how it is read back."""
 
+import math
 import time
 
 import numpy as np
@@ -85,11 +86,56 @@ def test_a_reading_that_was_cut_off_is_known_to_be():
     assert tell(study, 0, crash=True, measured={"current": 99.0}, replace=True).censored == ()
 
 
-def test_another_exception_is_void_unless_every_fail_counts():
-    study = run(raising(ZeroDivisionError("a bug")))
-    (trial,) = records(study)
-    assert (trial.state, trial.reason) == ("void", "ZeroDivisionError('a bug')")
-    assert records(study, on_fail="crash")[0].state == "crash"
+@pytest.mark.parametrize("error", [ZeroDivisionError("diverged"), MemoryError("24 GB")])
+def test_an_exception_that_was_caught_is_a_crash_unless_fails_are_void(error):
+    study = run(raising(error))
+    assert [(t.state, t.reason) for t in records(study)] == [("crash", repr(error))]
+    assert [(t.state, t.reason) for t in records(study, on_fail="void")] == [("void", repr(error))]
+
+
+@pytest.mark.parametrize("error", [NameError("a typo"), KeyboardInterrupt(), MemoryError()])
+def test_an_exception_that_ends_the_study_is_void(error):
+    study = optuna.create_study(sampler=CrashSampler(seed=0))
+
+    def objective(trial):
+        trial.suggest_float("x", 0, 1)
+        raise error
+
+    with pytest.raises(type(error)):
+        study.optimize(objective, n_trials=1, catch=(ZeroDivisionError, crashbo.Crash))
+    assert [(t.state, t.reason) for t in records(study, on_fail="crash")] == [("void", repr(error))]
+
+
+def test_a_crash_is_one_even_if_it_ends_the_study():
+    study = optuna.create_study(sampler=CrashSampler(seed=0))
+    with pytest.raises(crashbo.Crash):
+        study.optimize(raising(crashbo.Crash("tripped")), n_trials=1)
+    assert [(t.state, t.reason) for t in records(study)] == [("crash", "tripped")]
+
+
+def test_what_was_caught_is_kept_away_from():
+    """REALITY: with fails void by default, 39 of 40 failed, 38 of them at one point."""
+
+    def objective(trial):
+        x, y = trial.suggest_float("x", 0, 1), trial.suggest_float("y", 0, 1)
+        if x + y > 0.9:
+            raise MemoryError
+        return -x - y
+
+    study = optuna.create_study(sampler=CrashSampler(seed=0))
+    study.optimize(objective, n_trials=25, catch=MemoryError)
+    assert sum(t.state == TrialState.FAIL for t in study.trials) < 15
+    assert len({tuple(t.params.values()) for t in study.trials if t.state == TrialState.FAIL}) > 5
+    assert study.best_value < -0.8
+
+
+def test_a_fail_of_which_nothing_is_known_counts_as_fails_do():
+    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
+    study.optimize(lambda trial: math.sqrt(0.5 - trial.suggest_float("x", 0, 1)), n_trials=6, catch=ValueError)
+    failed = [t.state == TrialState.FAIL for t in study.trials]
+    assert any(failed)
+    assert [t.state == "crash" for t in records(study)] == failed
+    assert [t.state == "void" for t in records(study, on_fail="void")] == failed
 
 
 def test_a_raised_void_is_void_even_where_every_fail_counts():
@@ -97,15 +143,17 @@ def test_a_raised_void_is_void_even_where_every_fail_counts():
     assert [(t.state, t.reason) for t in records(study, on_fail="crash")] == [("void", "unplugged")]
 
 
-def test_an_objective_without_a_cost_is_no_crash():
-    study = run(lambda trial: float("nan"))
-    assert [(t.state, t.reason) for t in records(study)] == [("void", "the objective gave no cost")]
+@pytest.mark.parametrize("cost", [float("nan"), None, "fast"])
+def test_an_objective_without_a_cost_is_a_crash_unless_fails_are_void(cost):
+    study = run(lambda trial: cost)
+    assert [(t.state, t.reason) for t in records(study)] == [("crash", "the objective gave no cost")]
+    assert [t.state for t in records(study, on_fail="void")] == ["void"]
 
 
 def test_an_infinite_cost_is_no_success():
     study = run(lambda trial: float("inf"))
-    assert [t.state for t in records(study)] == ["void"]
-    assert [t.state for t in records(study, on_fail="crash")] == ["crash"]
+    assert [t.state for t in records(study)] == ["crash"]
+    assert [t.state for t in records(study, on_fail="void")] == ["void"]
 
 
 def test_a_fail_told_by_hand_is_a_crash():
@@ -121,9 +169,9 @@ def test_a_study_told_within_another_ones_objective_is_not_mistaken_for_it():
         inner.tell(inner.ask(X), state=TrialState.FAIL)
         raise ZeroDivisionError
 
-    outer = run(objective)
-    assert [t.state for t in records(inner)] == ["crash"]
-    assert [t.state for t in records(outer)] == ["void"]
+    outer = run(objective, on_fail="void")
+    assert [t.state for t in records(inner, on_fail="void")] == ["crash"]
+    assert [t.state for t in records(outer, on_fail="void")] == ["void"]
 
 
 def test_a_wrapped_sampler_still_learns_why():
@@ -190,7 +238,7 @@ class TestLease:
         study.ask(X)
         assert void_expired(study) == [0]
         assert [t.state for t in study.trials] == [TrialState.FAIL, TrialState.RUNNING]
-        assert [t.state for t in records(study, on_fail="crash")] == ["void", "pending"]
+        assert [(t.state, t.reason) for t in records(study)] == [("void", "lease ran out"), ("pending", "")]
         tell(study, trial, cost=0.5, replace=True)
         assert [t.state for t in records(study)] == ["success", "pending"]
 
@@ -205,21 +253,6 @@ class TestLease:
         study, trial = self.started(ago=61, lease=60)
         trial.set_user_attr("crashbo:state", "crash")
         assert [t.state for t in records(study)] == ["crash"]
-
-
-def test_a_dead_worker_found_by_its_heartbeat_is_void(tmp_path):
-    with pytest.warns(optuna.exceptions.ExperimentalWarning):
-        storage = optuna.storages.RDBStorage(f"sqlite:///{tmp_path}/study.db", heartbeat_interval=1, grace_period=1)
-    study = optuna.create_study(storage=storage, sampler=CrashSampler(seed=0))
-    with pytest.warns(UserWarning, match="Heartbeat"):
-        trial = study.ask(X)
-    storage.record_heartbeat(trial._trial_id)  # and then its worker dies
-    assert [t.state for t in records(study)] == ["pending"]
-    time.sleep(2.1)
-    with pytest.warns(optuna.exceptions.ExperimentalWarning):
-        optuna.storages.fail_stale_trials(study)
-    assert [t.state for t in records(study)] == ["void"]
-    storage.engine.dispose()
 
 
 class TestTell:
@@ -327,12 +360,14 @@ class TestDeclared:
             noise={"cost": 0.1, "current": 0.2},
             strategy="eicc",
             posterior="map",
-            on_fail="crash",
+            on_fail="void",
+            on_death="void",
             lease=30.0,
         )
         assert declared(optuna.load_study(storage=storage, study_name="s")) == said
         again = declare(study, lease=60.0)
         assert (again.lease, again.options["risk"]) == (60.0, crashbo.Budget(5, trials=50))
+        assert (again.on_fail, again.on_death) == ("void", "void")
         study._storage._backend.engine.dispose()
 
     def test_every_sampler_finds_them(self):
@@ -345,15 +380,17 @@ class TestDeclared:
 
     def test_what_a_sampler_was_given_comes_first(self):
         study = optuna.create_study()
-        declare(study, on_fail="crash", lease=60.0)
-        settings = CrashSampler(lease=5.0).settings(study)
-        assert (settings.lease, settings.on_fail) == (5.0, "crash")
+        declare(study, on_fail="void", on_death="void", lease=60.0)
+        settings = CrashSampler(on_death="crash", lease=5.0).settings(study)
+        assert (settings.lease, settings.on_fail, settings.on_death) == (5.0, "void", "crash")
 
     def test_asking_needs_a_space(self):
         with pytest.raises(ValueError, match="declared space"):
             ask(optuna.create_study())
 
-    @pytest.mark.parametrize("wrong", [{"lease": -1.0}, {"on_fail": "ignore"}, {"risk": "bold"}, {"space": {}}])
+    @pytest.mark.parametrize(
+        "wrong", [{"lease": -1.0}, {"on_fail": "ignore"}, {"on_death": "raise"}, {"risk": "bold"}, {"space": {}}]
+    )
     def test_nonsense_is_refused(self, wrong):
         with pytest.raises(ValueError, match="must"):
             CrashSampler(**wrong)

@@ -18,6 +18,7 @@ def create(where: str, definition: Definition) -> Ledger:
         ledger.study,
         space=definition.space,
         lease=definition.lease,
+        on_death=definition.run.on_death,
         # The storage has the direction, and the extras have the units.
         **{name: value for name, value in definition.options.items() if name not in ("direction", "units")},
     )

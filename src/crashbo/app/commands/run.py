@@ -20,7 +20,7 @@ from crashbo.app.commands.common import (
 from crashbo.app.commands.trial import trial_text
 from crashbo.app.launcher import run_command
 from crashbo.app.text import counted
-from crashbo.workers import BrokenWorkers, Workers
+from crashbo.workers import BrokenWorkers, CannotStart, Workers
 
 if TYPE_CHECKING:
     from crashbo.app.bench import Bench
@@ -53,7 +53,7 @@ def _run(options: argparse.Namespace) -> Answer:
     with Workers(run_command, 1) as workers, ended_by_sigterm(128 + signal.SIGTERM):
         try:
             return _run_trials(options, workers)
-        except BrokenWorkers as error:
+        except (BrokenWorkers, CannotStart) as error:
             raise Refusal(f"{error}; the trial is void. Run it again.") from None
 
 

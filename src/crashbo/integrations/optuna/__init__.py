@@ -8,13 +8,15 @@ its own `CrashSampler`. What is stored where:
 | where | key | what |
 |---|---|---|
 | trial, user attribute | `measured:NAME` | a measurement (`measure`) |
-| | `crashbo:state` | "crash", "void", or "error": a FAIL by an exception that is neither |
+| | `crashbo:state` | "crash", "void", or "error": a FAIL by an exception that was caught, or without a cost |
 | | `crashbo:reason` | why it failed, text |
 | | `crashbo:blame` | names of the constraints that a crash violated, as told |
 | | `crashbo:censored` | names of the measurements that were cut off |
 | | `crashbo:p_safe` | P(safe) when it was proposed |
-| trial, system attribute | `crashbo:proposal` | the whole proposal, its origin, and whether its risk was admissible |
+| trial, system attribute | `crashbo:proposal` | the whole proposal, its origin, whether its risk was admissible |
 | | `crashbo:lease` | seconds since 1970 until which its worker is assumed to be alive |
+| | `crashbo:heartbeat` | that Optuna watches over its worker's heartbeat |
+| | `crashbo:death` | of a trial that `void_expired` closed, that its worker died |
 | | `crashbo:request`, `crashbo:told` | ids of the service's requests that asked for it, and that told it |
 | study, user attribute | `crashbo:settings` | arguments of `declare`: space, constraints, risk, noise, lease ... |
 | | `crashbo:corrected:NUMBER` | correction of a finished trial; Optuna's own record cannot be changed |
@@ -25,9 +27,10 @@ How a stored trial is read (`records`):
 |---|---|
 | COMPLETE, or PRUNED with a value | success; if the value is infinite, as any other FAIL |
 | FAIL marked "crash": `raise Crash`, `tell(crash=...)`, `study.tell(trial, state=FAIL)` | crash |
-| FAIL marked "void": `raise Void`, `tell(void=...)` | void |
-| any other FAIL: another exception, a dead worker, another sampler's | void; crash with `on_fail="crash"` |
-| RUNNING or WAITING | pending; void once its lease has run out |
+| FAIL marked "void": `raise Void`, `tell(void=...)`, an exception that ends the study | void |
+| RUNNING past its lease, or FAIL with a heartbeat and no mark: a death | void; again at its setting: `on_death` |
+| any other FAIL: an exception that was caught, no cost, another sampler's | crash; void with `on_fail="void"` |
+| RUNNING or WAITING | pending |
 """
 
 from crashbo.integrations.optuna.insight import Insight, insight

@@ -97,6 +97,7 @@ def insight(
     constraints: Constraints | None = None,
     noise: Noise | None = None,
     on_fail: Fault | None = None,
+    on_death: Fault | None = None,
     lease: float | None = None,
 ) -> Insight:
     """What crashbo's models say about a study, whichever sampler was used.
@@ -105,7 +106,7 @@ def insight(
     all trials have the same parameters, it covers those that they share, or else those of the latest trial.
     """
     reading = Reading.of(study)
-    settings = Settings.of(constraints=constraints, noise=noise, on_fail=on_fail, lease=lease)
+    settings = Settings.of(constraints=constraints, noise=noise, on_fail=on_fail, on_death=on_death, lease=lease)
     if isinstance(study.sampler, CrashSampler):
         settings = settings.over(study.sampler.given)
     settings = settings.over(reading.declared)

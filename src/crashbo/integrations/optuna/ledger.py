@@ -14,7 +14,7 @@ from optuna.distributions import BaseDistribution, CategoricalDistribution, Floa
 from optuna.storages import BaseStorage
 from optuna.trial import FrozenTrial, TrialState
 
-from crashbo.integrations.optuna import keys, stored, writing
+from crashbo.integrations.optuna import deaths, keys, stored, writing
 from crashbo.integrations.optuna.atomic import atomic
 from crashbo.integrations.optuna.proposer import Batch, Planned
 from crashbo.integrations.optuna.settings import Settings, declared_in, direction_of
@@ -83,15 +83,20 @@ class Ledger:
         storage, attrs = self.study._storage, self.study.user_attrs
         settings = declared_in(attrs)
         if settings.space is None:  # then the parameters follow from all trials together
-            reading = self.read()
-            entries = entries_of(reading)
-            return (entries[number], reading.declared, reading.attrs) if 0 <= number < len(entries) else None
+            return self._entry_among_all(number)
         try:
             found = storage.get_trial(storage.get_trial_id_from_study_id_trial_number(self.study._study_id, number))
         except (KeyError, OverflowError):
             return None
         trial = stored.single(found, attrs, settings)
+        if trial is None:
+            return self._entry_among_all(number)
         return _entry(found, trial, attrs, settings, list(settings.space)), settings, attrs
+
+    def _entry_among_all(self, number: int) -> tuple[Entry, Settings, Mapping[str, Any]] | None:
+        reading = self.read()
+        entries = entries_of(reading)
+        return (entries[number], reading.declared, reading.attrs) if 0 <= number < len(entries) else None
 
     def set_attr(self, key: str, value: Any) -> None:
         """Write an attribute of the study, completely or not at all."""
@@ -182,6 +187,10 @@ class Ledger:
         """Trials of others near this one that were written since it was planned."""
         if not batch.unplaced and max(ours) - batch.count < len(ours):
             return []  # there are no new trials of others
+        again = planned.suggestion.again
+        if again is not None:
+            every = storage.get_all_trials(self.study._study_id, deepcopy=False)
+            return deaths.tried_again_by((t for t in every if t.number not in ours), again)
         states = (TrialState.RUNNING, TrialState.WAITING)
         found = storage.get_all_trials(self.study._study_id, deepcopy=False, states=states)
         others = [t for t in found if t.number not in ours]
@@ -217,7 +226,7 @@ def _entry(
         queued=frozen.state == TrialState.WAITING,
         choosing=running and not all(name in frozen.params for name in names),
         lease=lease if running else None,
-        late=trial.state == "void" and trial.reason == stored.EXPIRED,
+        late=stored.died(frozen, attrs, settings) or trial.reason == deaths.EXPIRED,
         request=notes.get(keys.REQUEST),
         told_by=notes.get(keys.TOLD),
         finished=frozen.state.is_finished(),

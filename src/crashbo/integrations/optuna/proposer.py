@@ -14,6 +14,7 @@ from optuna import Study as OptunaStudy
 from optuna.distributions import BaseDistribution
 from optuna.trial import FrozenTrial, TrialState
 
+from crashbo.integrations.optuna import deaths
 from crashbo.integrations.optuna.snapshot import Snapshot, Suggestion, TrialSeed, seed_of
 from crashbo.integrations.optuna.spaces import Axes, enqueued, singles
 from crashbo.integrations.optuna.stored import Reading
@@ -49,7 +50,7 @@ class Proposer:
         self._ahead: tuple[Any, tuple[Suggestion, ...]] | None = None
 
     def propose(self, count: int, turn: int = 0) -> Batch:
-        """The next trials, all from one fit: first queued ones, then proposals of the models.
+        """The next trials: first queued ones, then those to be tried again, then proposals of the models, from one fit.
 
         Args:
             count: number of trials.
@@ -61,8 +62,9 @@ class Proposer:
         queue = [t for t in reading.trials if t.state == TrialState.WAITING][:count]
         seed = TrialSeed(seed_of(self._study, reading.trials), len(reading.trials), turn)
         planned = [Planned(self._wished(reading, axes, t, seed), t._trial_id) for t in queue]
-        if len(queue) < count:
-            planned += map(Planned, self._suggestions(count - len(queue), snapshot, seed))
+        planned += map(Planned, _tried_again(reading)[: count - len(planned)])
+        if len(planned) < count:
+            planned += map(Planned, self._suggestions(count - len(planned), snapshot, seed))
         single = singles(reading.distributions)
         unplaced = any(t.state == TrialState.RUNNING and not t.params for t in reading.trials)
         chosen = tuple(_with(p, single) for p in planned)
@@ -73,6 +75,8 @@ class Proposer:
         reading = Reading.of(self._study)
         if reading.declared.space is None or any(t.state == TrialState.WAITING for t in reading.trials):
             return  # a queued trial needs no proposal
+        if _tried_again(reading):
+            return
         snapshot = Snapshot.of(reading, Axes(reading.declared.space), reading.declared, self._study.direction)
         seed = TrialSeed(seed_of(self._study, reading.trials), len(reading.trials))
         if self._ahead is None or self._ahead[0] != _question(snapshot, seed):
@@ -108,6 +112,14 @@ class Proposer:
             _log.warning("a fit failed from where the last one ended (%r); beginning anew", error)
             chosen, self._memories[key] = snapshot.ask_batch(count, fixed, seed, None)
         return chosen
+
+
+def _tried_again(reading: Reading) -> list[Suggestion]:
+    """The settings of workers that died, to be tried once more."""
+    wanted = reading.distributions
+    dead = [t for t in reading.deaths(reading.declared).untried if deaths.fits(t, wanted, {})]
+    found = map(Suggestion.again_at, dead)
+    return [replace(s, params={name: s.params[name] for name in wanted}) for s in found]
 
 
 def _models_of(snapshot: Snapshot) -> tuple[Any, ...]:

@@ -6,19 +6,21 @@ May import optimizer and below, and Optuna.
 import sys
 import time
 import warnings
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, replace
+from functools import partial
 from typing import Any, Unpack
 
 from optuna import Study as OptunaStudy
 from optuna.distributions import BaseDistribution
 from optuna.samplers import BaseSampler
+from optuna.storages._heartbeat import is_heartbeat_enabled
 from optuna.trial import FrozenTrial, TrialState
 
-from crashbo.integrations.optuna import keys, stored, writing
+from crashbo.integrations.optuna import deaths, keys, stored, writing
 from crashbo.integrations.optuna.settings import Settings, declared
 from crashbo.integrations.optuna.snapshot import Snapshot, Suggestion, TrialSeed, seed_of
-from crashbo.integrations.optuna.spaces import Axes, common, company, enqueued, holds
+from crashbo.integrations.optuna.spaces import Axes, common, company, enqueued, holds, settled
 from crashbo.integrations.optuna.stored import Reading
 from crashbo.optimizer.records import Crash, Fault, Void
 from crashbo.optimizer.study import Constraints, Options, takes_options_of_optuna
@@ -43,6 +45,7 @@ class CrashSampler(BaseSampler):
         *,
         seed: int | None = None,
         on_fail: Fault | None = None,
+        on_death: Fault | None = None,
         lease: float | None = None,
         space: Any = None,
         **options: Unpack[Options],
@@ -53,12 +56,17 @@ class CrashSampler(BaseSampler):
             constraints: the possible reasons for a crash: names, Constraint or Unmeasured. None takes everything that
                 was measured.
             seed: of the proposals; None derives one from the study, the same for all its workers.
-            on_fail: how a FAIL counts that is not known to be a crash: "void" (the default) or "crash".
-            lease: seconds after which a running trial is considered dead and becomes void; None waits for ever.
+            on_fail: how an exception that was caught counts, or a cost that is no number, or a FAIL of which no more is
+                known: "crash" (the default) or "void".
+            on_death: how the second death of a worker at one setting counts: "crash" (the default) or "void". After
+                the first, which is void, the setting is tried once more.
+            lease: seconds after which the worker of a running trial is taken to be dead; None waits for ever.
             space: a crashbo space or Optuna distributions, if known in advance: then the first trial, too, is proposed
                 with all its parameters.
         """
-        self.given = Settings.of(space=space, constraints=constraints, on_fail=on_fail, lease=lease, **options)
+        self.given = Settings.of(
+            space=space, constraints=constraints, on_fail=on_fail, on_death=on_death, lease=lease, **options
+        )
         self._seed = seed
         # Two caches, which may be lost: the models' last fit, by study and space, and the last reading, by trial.
         self._memories: dict[Any, Any] = {}
@@ -88,6 +96,9 @@ class CrashSampler(BaseSampler):
             return {}
         latest, self._latest = self._latest, None
         reading = latest[1] if latest is not None and latest[0] == _key(study, trial) else Reading.of(study)
+        again = self._try_again(study, trial, search_space, reading)
+        if again is not None:
+            return {name: again[name] for name in search_space}
         return self._propose(study, trial, axes, enqueued(trial, search_space), reading)
 
     def sample_independent(
@@ -101,8 +112,11 @@ class CrashSampler(BaseSampler):
         kept = (trial.system_attrs.get(keys.PROPOSAL) or {}).get("params", {})
         if param_name in kept and holds(param_distribution, kept[param_name]):
             return kept[param_name]
-        known = {name: d for name, d in trial.distributions.items() if not d.single()}
         reading = Reading.of(study)
+        again = self._try_again(study, trial, {param_name: param_distribution}, reading)
+        if again is not None:
+            return again[param_name]
+        known = settled(trial)
         usual = company((t for t in reading.trials if t.number != trial.number), [*known, param_name])
         if not usual:  # no earlier trial has this combination: choose the parameter alone
             known = {}
@@ -112,10 +126,12 @@ class CrashSampler(BaseSampler):
         return self._propose(study, trial, Axes(distributions), fixed, reading)[param_name]
 
     def before_trial(self, study: OptunaStudy, trial: FrozenTrial) -> None:
-        """Start the trial's lease."""
-        lease = self.settings(study).lease
+        """Start the trial's lease, and note whether its worker has a heartbeat."""
+        lease, storage = self.settings(study).lease, study._storage
         if lease is not None:
-            study._storage.set_trial_system_attr(trial._trial_id, keys.LEASE, time.time() + lease)
+            storage.set_trial_system_attr(trial._trial_id, keys.LEASE, time.time() + lease)
+        if is_heartbeat_enabled(storage):
+            storage.set_trial_system_attr(trial._trial_id, keys.HEARTBEAT, True)
 
     def after_trial(
         self, study: OptunaStudy, trial: FrozenTrial, state: TrialState, values: Sequence[float] | None
@@ -123,18 +139,35 @@ class CrashSampler(BaseSampler):
         """Store why a trial failed, just before Optuna stores that it did."""
         if state != TrialState.FAIL or trial.user_attrs.get(keys.STATE) in ("crash", "void"):
             return
-        why = _exception_of_the_trial()
+        why, caught = _exception_of_the_trial()
         if why is _TOLD:
             writing.note(study, trial._trial_id, Told("crash"))
         elif isinstance(why, Crash):
             writing.note(study, trial._trial_id, salvaged(why, stored.measured_in(trial.user_attrs)))
         elif isinstance(why, Void):
             writing.note(study, trial._trial_id, Told("void", reason=why.reason))
-        else:
+        elif why is None or caught:
             writing.note_error(study, trial._trial_id, "the objective gave no cost" if why is None else repr(why))
+        else:  # it ends the study: a bug, or somebody pressed Ctrl-C
+            writing.note(study, trial._trial_id, Told("void", reason=repr(why)))
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_memories": {}, "_latest": None}
+
+    def _try_again(
+        self, study: OptunaStudy, trial: FrozenTrial, wanted: Mapping[str, BaseDistribution], reading: Reading
+    ) -> dict[str, Any] | None:
+        """The setting of a worker that died, if nobody has tried it since; of several workers, only one gets it."""
+        if "fixed_params" in trial.system_attrs or deaths.tries_again(trial) is not None:
+            return None
+        for dead in reading.deaths(self.given.over(reading.declared)).untried:
+            if not deaths.fits(dead, wanted, trial.params):
+                continue
+            chosen = Suggestion.again_at(dead)
+            self._publish(study, trial, chosen)
+            if not self._contested(study, trial, partial(_others, study, trial, dead.number)):
+                return chosen.params
+        return None
 
     def _propose(
         self, study: OptunaStudy, trial: FrozenTrial, axes: Axes, fixed: Mapping[str, Any], reading: Reading
@@ -152,18 +185,19 @@ class CrashSampler(BaseSampler):
             key = (id(study._storage), study.study_name, tuple(axes.names), tuple(snapshot.study.names))
             chosen, memory = snapshot.ask(fixed, TrialSeed(seed, trial.number, turn), self._memories.get(key))
             self._memories[key] = memory
+            chosen = replace(chosen, again=deaths.tries_again(trial))  # it may ask for more than the dead one had asked
             self._publish(study, trial, chosen)
-            if not self._contested(study, trial, snapshot, chosen):
+            if not self._contested(study, trial, partial(self._rivals, study, trial, snapshot, chosen)):
                 break
             reading = Reading.of(study)
         else:  # let the others see it in any case
             self._publish(study, trial, chosen)
         return chosen.params
 
-    def _contested(self, study: OptunaStudy, trial: FrozenTrial, snapshot: Snapshot, chosen: Suggestion) -> bool:
+    def _contested(self, study: OptunaStudy, trial: FrozenTrial, rivals_now: Callable[[], list[int]]) -> bool:
         """Whether to choose again because another trial was placed here at the same time. The later one gives way."""
         waited = 0.0
-        while rivals := self._rivals(study, trial, snapshot, chosen):
+        while rivals := rivals_now():
             if trial.number > min(rivals) or waited >= _PATIENCE:
                 study._storage.set_trial_system_attr(trial._trial_id, keys.PROPOSAL, None)
                 return True
@@ -186,11 +220,18 @@ def _key(study: OptunaStudy, trial: FrozenTrial) -> tuple[int, int]:
     return id(study._storage), trial._trial_id
 
 
+def _others(study: OptunaStudy, trial: FrozenTrial, number: int) -> list[int]:
+    """Other trials that try the setting of a dead one again."""
+    return deaths.tried_again_by((t for t in study.get_trials(deepcopy=False) if t.number != trial.number), number)
+
+
 _TOLD = object()
 
 
-def _exception_of_the_trial() -> Any:
-    """What the objective raised: an exception, None if it returned no number, _TOLD if `Study.tell` was called.
+def _exception_of_the_trial() -> tuple[Any, bool]:
+    """What the objective raised, and whether `catch` lets the study go on after it.
+
+    It is an exception, None if the objective returned no number, _TOLD if `Study.tell` was called.
 
     Optuna tells a sampler that a trial failed, but not why: the exception is a local variable of the function that
     ran the objective and now, two calls up the stack, tells the result. Hence this inspection of the callers.
@@ -200,12 +241,13 @@ def _exception_of_the_trial() -> Any:
         frame = frame.f_back  # type: ignore[assignment]
     caller = None if frame is None else frame.f_back
     if caller is None or caller.f_code.co_name != "_run_trial":
-        return _TOLD
+        return _TOLD, True
     if "func_err" not in caller.f_locals:
         warnings.warn(
             "this version of Optuna hides why a trial failed: a raised Crash cannot be told from a bug. "
-            'Pass on_fail="crash", or tell crashes by crashbo.integrations.optuna.tell.',
+            "All count as on_fail says. Or tell crashes by crashbo.integrations.optuna.tell.",
             RuntimeWarning,
             stacklevel=2,
         )
-    return caller.f_locals.get("func_err")
+    why = caller.f_locals.get("func_err")
+    return why, isinstance(why, caller.f_locals.get("catch", BaseException))

@@ -28,6 +28,7 @@ class Settings:
     space: Mapping[str, BaseDistribution] | None = None
     options: Mapping[str, Any] = field(default_factory=dict)  # of the study, including constraints: only those given
     on_fail: Fault | None = None
+    on_death: Fault | None = None
     lease: float | None = None
 
     @staticmethod
@@ -36,12 +37,14 @@ class Settings:
         space: Any = None,
         constraints: Constraints | None = None,
         on_fail: Fault | None = None,
+        on_death: Fault | None = None,
         lease: float | None = None,
         **options: Unpack[Options],
     ) -> "Settings":
         """Settings from user input, checked."""
-        if on_fail not in (None, "void", "crash"):
-            raise ValueError(f"on_fail must be 'void' or 'crash'; got {on_fail!r}. 'void' ignores what is no crash.")
+        for name, word in {"on_fail": on_fail, "on_death": on_death}.items():
+            if word not in (None, "void", "crash"):
+                raise ValueError(f"{name} must be 'crash' or 'void'; got {word!r}. 'void' learns nothing from it.")
         if lease is not None and not (is_number(lease) and lease > 0):
             raise ValueError(f"lease must be a positive number of seconds, or None; got {lease!r}. None waits.")
         if options.get("direction") is not None:
@@ -49,7 +52,7 @@ class Settings:
                 f"direction must be given to Optuna's create_study; got {options['direction']!r} here. Leave it out."
             )
         said = {name: v for name, v in {"constraints": constraints, **options}.items() if v is not None}
-        return Settings(_distributions(space), checked(said), on_fail, lease)
+        return Settings(_distributions(space), checked(said), on_fail, on_death, lease)
 
     def over(self, others: "Settings") -> "Settings":
         """These settings, completed by others."""
@@ -57,6 +60,7 @@ class Settings:
             others.space if self.space is None else self.space,
             {**others.options, **self.options},
             self.on_fail or others.on_fail,
+            self.on_death or others.on_death,
             others.lease if self.lease is None else self.lease,
         )
 
@@ -90,6 +94,7 @@ class Settings:
             "space": self.space and {name: distribution_to_json(d) for name, d in self.space.items()},
             **{name: OPTIONS[name].out(value) for name, value in self.options.items()},
             "on_fail": self.on_fail,
+            "on_death": self.on_death,
             "lease": self.lease,
         }
         return json.dumps({name: value for name, value in out.items() if value is not None}, default=saving.plain)
@@ -100,7 +105,7 @@ class Settings:
         saved = json.loads(text)
         space = {name: json_to_distribution(d) for name, d in saved["space"].items()} if "space" in saved else None
         options = checked({name: OPTIONS[name].back(saved[name]) for name in OPTIONS if name in saved})
-        return Settings(space, options, saved.get("on_fail"), saved.get("lease"))
+        return Settings(space, options, saved.get("on_fail"), saved.get("on_death"), saved.get("lease"))
 
 
 @takes_options_of_optuna
@@ -110,6 +115,7 @@ def declare(
     space: Any = None,
     constraints: Constraints | None = None,
     on_fail: Fault | None = None,
+    on_death: Fault | None = None,
     lease: float | None = None,
     **options: Unpack[Options],
 ) -> Settings:
@@ -119,10 +125,11 @@ def declare(
         study: any study, new or old.
         space: a crashbo space, or a dict of Optuna distributions; then the first trial, too, has all parameters.
         constraints: the possible reasons for a crash.
-        on_fail: how a FAIL counts that is not known to be a crash.
-        lease: seconds after which a running trial is given up.
+        on_fail: how an exception that was caught counts, or a cost that is no number: "crash" (the default) or "void".
+        on_death: how the second death of a worker at one setting counts: "crash" (the default) or "void".
+        lease: seconds after which the worker of a running trial is taken to be dead.
     """
-    said = Settings.of(space=space, constraints=constraints, on_fail=on_fail, lease=lease, **options)
+    said = Settings.of(space=space, constraints=constraints, on_fail=on_fail, on_death=on_death, lease=lease, **options)
     for name, value in said.options.items():
         if own.is_named(OPTIONS[name].out(value)):
             raise ValueError(

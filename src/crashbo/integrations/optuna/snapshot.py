@@ -13,6 +13,8 @@ from optuna import Study as OptunaStudy
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial
 
+from crashbo.integrations.optuna.deaths import params_of
+from crashbo.integrations.optuna.keys import PROPOSAL
 from crashbo.integrations.optuna.settings import Settings
 from crashbo.integrations.optuna.spaces import Axes, singles
 from crashbo.integrations.optuna.stored import Reading
@@ -35,6 +37,14 @@ class Suggestion:
     p_safe: float | None
     p_model: float | None
     admissible: bool
+    again: int | None = None  # number of the trial whose setting is tried once more, since its worker died
+
+    @staticmethod
+    def again_at(dead: FrozenTrial) -> "Suggestion":
+        """The setting of a trial whose worker died, as it was proposed."""
+        said = dead.system_attrs.get(PROPOSAL) or {}
+        safe = said.get("p_safe"), said.get("p_model"), said.get("admissible", True)
+        return Suggestion(params_of(dead), said.get("origin", "told"), *safe, dead.number)
 
 
 @dataclass(frozen=True)

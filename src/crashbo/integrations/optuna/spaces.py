@@ -146,6 +146,15 @@ def widened(d: BaseDistribution, value: Any) -> BaseDistribution:
     return d
 
 
+def settled(trial: FrozenTrial) -> dict[str, BaseDistribution]:
+    """The parameters that a trial has by now, as far as models can take them.
+
+    A value that was enqueued may lie outside its distribution, which is then extended.
+    """
+    found = {name: d for name, d in trial.distributions.items() if not d.single() and Axis(d).reads(trial.params[name])}
+    return {name: widened(d, trial.params[name]) for name, d in found.items()}
+
+
 def singles(distributions: Distributions) -> dict[str, Any]:
     """The parameters that have a single value, with that value."""
     # Optuna's internal value is the lower end of a range, and the index of a choice.

@@ -6,8 +6,7 @@ May import optimizer and below, and Optuna. The package's docstring says what is
 import math
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -15,20 +14,20 @@ from optuna import Study as OptunaStudy
 from optuna.distributions import BaseDistribution
 from optuna.trial import FrozenTrial, TrialState
 
-from crashbo.integrations.optuna.keys import BLAME, CENSORED, CORRECTED, LEASE, MEASURED, PROPOSAL, REASON, STATE
+from crashbo.integrations.optuna.deaths import Deaths, death, params_of
+from crashbo.integrations.optuna.keys import BLAME, CENSORED, CORRECTED, MEASURED, PROPOSAL, REASON, STATE
 from crashbo.integrations.optuna.settings import Settings, declared_in, user_attrs
 from crashbo.integrations.optuna.spaces import common
 from crashbo.optimizer.records import Constraint, Fault, State, Trial
 from crashbo.optimizer.told import Told
 from crashbo.search.space import is_number
 
-EXPIRED = "lease ran out"
-
 
 def records(
     study: OptunaStudy,
     *,
     on_fail: Fault | None = None,
+    on_death: Fault | None = None,
     lease: float | None = None,
     names: Sequence[str] | None = None,
 ) -> list[Trial]:
@@ -36,12 +35,13 @@ def records(
 
     Args:
         study: any study.
-        on_fail: how a FAIL counts that is not known to be a crash; by default as declared, then "void".
-        lease: seconds after which a running trial is void, unless it has its own lease.
+        on_fail: how a FAIL counts of which no more is known; by default as declared, then "crash".
+        on_death: how the second death of a worker at one setting counts; by default as declared, then "crash".
+        lease: seconds after which the worker of a running trial is taken to be dead, unless it has its own lease.
         names: of constraints; a user attribute of this name counts as its measurement, too.
     """
     reading = Reading.of(study)
-    said = Settings.of(on_fail=on_fail, lease=lease, constraints=names)
+    said = Settings.of(on_fail=on_fail, on_death=on_death, lease=lease, constraints=names)
     return reading.records(said.over(reading.declared))
 
 
@@ -51,6 +51,7 @@ class Reading:
 
     trials: Sequence[FrozenTrial]
     attrs: Mapping[str, Any]
+    at: float = field(default_factory=time.time)  # seconds since 1970
 
     @staticmethod
     def of(study: OptunaStudy) -> "Reading":
@@ -69,17 +70,27 @@ class Reading:
 
     def records(self, settings: Settings) -> list[Trial]:
         """Every trial as a record, according to these settings."""
-        return [_corrected(t, self.attrs) for t in map(_reader(settings), self.trials)]
+        read = _Reader(settings, self.at, self.deaths(settings).repeated)
+        return [_corrected(t, self.attrs) for t in map(read, self.trials)]
+
+    def deaths(self, settings: Settings) -> Deaths:
+        """The trials whose workers died."""
+        return Deaths.among(self.trials, self.attrs, settings.lease, self.at)
 
 
-def single(trial: FrozenTrial, attrs: Mapping[str, Any], settings: Settings) -> Trial:
-    """One trial's record, from itself and its study's attributes."""
-    return _corrected(_reader(settings)(trial), attrs)
+def single(trial: FrozenTrial, attrs: Mapping[str, Any], settings: Settings) -> Trial | None:
+    """One trial's record, from itself and its study's attributes; None if it died, as then others matter, too."""
+    return None if died(trial, attrs, settings) else _corrected(_Reader(settings, time.time())(trial), attrs)
+
+
+def died(trial: FrozenTrial, attrs: Mapping[str, Any], settings: Settings) -> bool:
+    """Whether a trial ended with its worker, and was not corrected since."""
+    return f"{CORRECTED}{trial.number}" not in attrs and death(trial, settings.lease, time.time()) is not None
 
 
 def first_told(trial: FrozenTrial, settings: Settings) -> Told:
     """What Optuna's own record says of a trial, whatever corrected it."""
-    return Told.of_trial(_reader(settings)(trial))
+    return Told.of_trial(_Reader(settings, time.time())(trial))
 
 
 def pending(study: OptunaStudy, settings: Settings) -> list[Trial]:
@@ -89,7 +100,7 @@ def pending(study: OptunaStudy, settings: Settings) -> list[Trial]:
 
 def under_way(trials: Sequence[FrozenTrial], settings: Settings) -> list[Trial]:
     """The pending ones of some trials."""
-    return [t for t in map(_reader(settings), trials) if t.state == "pending"]
+    return [t for t in map(_Reader(settings, time.time()), trials) if t.state == "pending"]
 
 
 def _corrected(trial: Trial, attrs: Mapping[str, Any]) -> Trial:
@@ -100,8 +111,12 @@ def _corrected(trial: Trial, attrs: Mapping[str, Any]) -> Trial:
 class _Reader:
     """Converts Optuna's trials to records."""
 
-    def __init__(self, fail_is_crash: bool, lease: float | None, now: float, names: tuple[str, ...]) -> None:
-        self.fail_is_crash, self.lease, self.now, self.names = fail_is_crash, lease, now, names
+    def __init__(self, settings: Settings, now: float, repeated: Mapping[int, str] | None = None) -> None:
+        self.on_fail: State = settings.on_fail or "crash"
+        self.on_death: State = settings.on_death or "crash"
+        self.lease, self.now = settings.lease, now
+        self.repeated = repeated or {}  # deaths that were not the first at their settings
+        self.names = tuple(c.name for c in settings.constraints or () if isinstance(c, Constraint))
 
     def __call__(self, trial: FrozenTrial) -> Trial:
         attrs = trial.user_attrs
@@ -113,7 +128,7 @@ class _Reader:
                 measured[name] = float(attrs[name])
         return Trial(
             number=trial.number,
-            params=_params(trial, proposal),
+            params=params_of(trial),
             state=state,
             p_safe=proposal.get("p_safe"),
             cost=trial.values[0] if state == "success" else None,
@@ -127,45 +142,25 @@ class _Reader:
         )
 
     def _state(self, trial: FrozenTrial, attrs: Mapping[str, Any]) -> tuple[State, str]:
-        other: State = "crash" if self.fail_is_crash else "void"
         if trial.state in (TrialState.COMPLETE, TrialState.PRUNED):
             if not trial.values:
                 return "void", "pruned without a value"
             if math.isfinite(trial.values[0]):
                 return "success", ""
-            return other, f"its cost is {trial.values[0]}"
+            return self.on_fail, f"its cost is {trial.values[0]}"
+        if trial.number in self.repeated:
+            return self.on_death, f"its worker died here again: {self.repeated[trial.number]}"
+        why = death(trial, self.lease, self.now)
+        if why is not None:
+            return "void", why
         said, reason = attrs.get(STATE), str(attrs.get(REASON, ""))
         if said in ("crash", "void"):  # written before Optuna stores the end: valid even if the worker died in between
             return said, reason
-        if trial.state == TrialState.FAIL:
-            return other, reason
-        if trial.state == TrialState.RUNNING and expired(trial, self.lease, self.now):
-            return "void", EXPIRED
+        if said is not None or trial.state == TrialState.FAIL:
+            return self.on_fail, reason
         return "pending", ""
 
 
 def measured_in(attrs: Mapping[str, Any]) -> dict[str, float]:
     """The measurements in a trial's attributes."""
     return {key[len(MEASURED) :]: v for key, v in attrs.items() if key.startswith(MEASURED) and is_number(v)}
-
-
-def _reader(settings: Settings) -> _Reader:
-    names = [c.name for c in settings.constraints or () if isinstance(c, Constraint)]
-    return _Reader(settings.on_fail == "crash", settings.lease, time.time(), tuple(names))
-
-
-def _params(trial: FrozenTrial, proposal: Mapping[str, Any]) -> dict[str, Any]:
-    """The trial's params; until it is complete, also those that were proposed but not yet asked for."""
-    if trial.state in (TrialState.COMPLETE, TrialState.PRUNED):
-        return trial.params
-    return {**proposal.get("params", {}), **trial.system_attrs.get("fixed_params", {}), **trial.params}
-
-
-def expired(trial: FrozenTrial, lease: float | None, now: float) -> bool:
-    """Whether the lease of a running trial has run out."""
-    until = trial.system_attrs.get(LEASE)
-    if until is not None:
-        return bool(now > until)
-    if lease is None or trial.datetime_start is None:
-        return False
-    return (datetime.now() - trial.datetime_start).total_seconds() > lease

@@ -12,9 +12,10 @@ from optuna.trial import FrozenTrial, TrialState
 
 from crashbo.integrations.optuna import writing
 from crashbo.integrations.optuna.corrections import Correction
-from crashbo.integrations.optuna.keys import LEASE, MEASURED
-from crashbo.integrations.optuna.settings import declared, declared_in, user_attrs
-from crashbo.integrations.optuna.stored import EXPIRED, expired, first_told, records, single
+from crashbo.integrations.optuna.deaths import EXPIRED, expired
+from crashbo.integrations.optuna.keys import DEATH, LEASE, MEASURED
+from crashbo.integrations.optuna.settings import Settings, declared
+from crashbo.integrations.optuna.stored import Reading, died, first_told, records
 from crashbo.integrations.optuna.writing import End
 from crashbo.optimizer.records import Trial
 from crashbo.optimizer.told import Said, Told, judge, takes_said
@@ -56,16 +57,16 @@ def tell(study: OptunaStudy, trial: optuna.Trial | int, *, replace: bool = False
         replace: correct a trial that was told before.
     """
     number = trial if isinstance(trial, int) else trial.number
-    found = _frozen(study, number)
+    reading = Reading.of(study)
+    found = _frozen(reading, number)
     if found.state != TrialState.RUNNING and not (found.state.is_finished() and replace):
         remedy = "Pass replace=True to correct it." if found.state.is_finished() else "Ask for it first."
         raise ValueError(f"trial {number} must be running to be told; it is {found.state.name}. {remedy}")
-    attrs = user_attrs(study)
-    settings = declared_in(attrs)
+    settings = reading.declared
     told = judge(Told.of(**said), settings.constraints)
     if found.state.is_finished():
-        before = single(found, attrs, settings)
-        Correction.of(attrs, before, first_told(found, settings)).changed(told, "tell").write(study)
+        before = reading.records(settings)[number]
+        Correction.of(reading.attrs, before, first_told(found, settings)).changed(told, "tell").write(study)
     else:
         writing.note(study, found._trial_id, told)
         if told.state == "success":
@@ -83,18 +84,24 @@ def renew(trial: optuna.Trial, seconds: float) -> None:
 def void_expired(study: OptunaStudy, *, lease: float | None = None) -> list[int]:
     """Mark trials whose lease has run out as failed, so that dashboards no longer show them as running.
 
-    Returns their numbers. The models ignore them in any case. A worker that turns out to be alive cannot `study.tell`
-    such a trial any more, but `tell(study, number, ..., replace=True)` still works.
+    Returns their numbers. They count as before: the first death at a setting as void, the next as `on_death` says. A
+    worker that turns out to be alive cannot `study.tell` such a trial any more, but `tell(study, number, ...,
+    replace=True)` still works.
     """
-    lease, now = lease or declared(study).lease, time.time()
-    running = study.get_trials(deepcopy=False, states=(TrialState.RUNNING,))
-    late = [t for t in running if expired(t, lease, now)]
-    closed = writing.write(study, [End(t._trial_id, Told("void", reason=EXPIRED)) for t in late])
-    return [t.number for t, was_open in zip(late, closed, strict=True) if was_open]
+    reading = Reading.of(study)
+    settings = Settings.of(lease=lease).over(reading.declared)
+    late = [t for t in reading.trials if t.state == TrialState.RUNNING and expired(t, settings.lease, reading.at)]
+    ends = [End(t._trial_id, first_told(t, settings), _notes(t, reading, settings)) for t in late]
+    return [t.number for t, was_open in zip(late, writing.write(study, ends), strict=True) if was_open]
 
 
-def _frozen(study: OptunaStudy, number: int) -> FrozenTrial:
-    trials = study.get_trials(deepcopy=False)
+def _notes(trial: FrozenTrial, reading: Reading, settings: Settings) -> dict[str, str]:
+    """Of a trial that died, that it did: its death is to count even though it is void."""
+    return {DEATH: EXPIRED} if died(trial, reading.attrs, settings) else {}
+
+
+def _frozen(reading: Reading, number: int) -> FrozenTrial:
+    trials = reading.trials
     if not 0 <= number < len(trials):
         raise ValueError(f"trial must be one of this study's {len(trials)}; got number {number}. See records(study).")
     return trials[number]
