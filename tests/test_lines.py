@@ -124,3 +124,61 @@ class TestLock:
         path.write_bytes(b"text")
         Lock(path, "never said").close()
         assert path.read_bytes() == b"text"
+
+
+def test_a_lock_is_held_against_a_second_opener_here_and_against_a_rival_process(path):
+    lock = Lock(path, "in use")
+    try:
+        with pytest.raises(ValueError, match="in use"):
+            Lock(path, "in use")
+        open(path, "rb").close()  # another descriptor that is closed takes nothing away
+        assert rival(path) == "in use"
+    finally:
+        lock.close()
+    assert rival(path) == "mine"
+
+
+def rival(path):
+    code = f"""
+from pathlib import Path
+from crashbo.lines import Lock
+try:
+    Lock(Path({str(path)!r}), "in use")
+    print("mine")
+except ValueError as error:
+    print(error)
+"""
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_fork_neither_keeps_a_lock_nor_gives_it_away(path):
+    lock = Lock(path, "in use")
+    pid = os.fork()
+    if pid == 0:
+        signal.pause()
+    try:
+        assert rival(path) == "in use"  # the fork let go of its copy alone
+        lock.close()
+        assert rival(path) == "mine"  # though the fork still lives
+    finally:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+
+
+WITHOUT = """
+import sys
+for name in ("fcntl", "resource", "pwd", "grp", "termios"):
+    sys.modules[name] = None
+import crashbo
+from crashbo.app.cli import main
+result = crashbo.minimize(lambda p: p["x"], {"x": (0, 1)}, trials=3, journal="study.jsonl", progress=False)
+again = crashbo.minimize(lambda p: p["x"], {"x": (0, 1)}, trials=4, journal="study.jsonl", progress=False)
+assert len(again.trials) == 4 and again.trials[:3] == result.trials
+sys.exit(main(["new", "jump", "--param", "knee=0:1"]) or main(["ask"]) or main(["tell", "0", "--cost", "1"]))
+"""
+
+
+def test_without_fcntl_journal_and_command_line_work(tmp_path):
+    done = subprocess.run([sys.executable, "-c", WITHOUT], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, ""), done.stderr

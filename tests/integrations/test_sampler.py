@@ -260,6 +260,7 @@ def out_of_memory(trial):
     return -(x + y)
 
 
+@pytest.mark.filterwarnings("ignore:.*trials were void:RuntimeWarning")
 @pytest.mark.parametrize("seed", [0, 1])
 def test_where_trials_were_void_twice_no_other_is_tried(seed):
     study = optuna.create_study(sampler=CrashSampler(seed=seed, on_fail="void"))
@@ -269,6 +270,7 @@ def test_where_trials_were_void_twice_no_other_is_tried(seed):
     assert nowhere_again(np.array(failed))
 
 
+@pytest.mark.filterwarnings("ignore:.*trials were void:RuntimeWarning")
 def test_voids_are_kept_away_from_by_whoever_proposes():
     study = optuna.create_study(sampler=CrashSampler(seed=0))
     declare(study, space={"x": FloatDistribution(0, 1), "only": FloatDistribution(2, 2)})
@@ -456,3 +458,17 @@ def test_the_proposal_says_how_safe_it_is():
     last = study.trials[-1]
     assert 0 < last.user_attrs["crashbo:p_safe"] <= 1
     assert math.isclose(records(study)[-1].p_safe, last.user_attrs["crashbo:p_safe"])
+
+
+def test_more_voids_than_anyone_would_expect_are_said_once():
+    def objective(trial):
+        if trial.suggest_float("x", 0, 1) > 0.2:
+            raise MemoryError("no room")
+        return 1.0
+
+    study = optuna.create_study(sampler=CrashSampler(on_fail="void", seed=0))
+    with pytest.warns(
+        RuntimeWarning, match=r"trials were void, most often because: MemoryError.+on_fail='crash'"
+    ) as said:
+        study.optimize(objective, n_trials=14, catch=MemoryError)
+    assert len([warning for warning in said if "void" in str(warning.message)]) == 1

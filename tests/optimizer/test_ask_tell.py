@@ -1,5 +1,9 @@
 """ask and tell: every form of it, and what is refused."""
 
+import copy
+import pickle
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 from machines import SPACE, run, telling
@@ -363,3 +367,42 @@ def test_a_crash_that_numpy_denies_is_none():
 def test_a_text_that_is_no_whole_study_is_refused():
     with pytest.raises(ValueError, match=r"^text must be a whole study from to_json; it has no 'config'\. "):
         crashbo.Optimizer.from_json('{"crashbo": 1}')
+
+
+def test_threads_that_ask_at_once_get_what_one_would_get_in_sequence():
+    def warmed():
+        optimizer = study(seed=0)
+        run(optimizer, 8)
+        return optimizer
+
+    one, many = warmed(), warmed()
+    expected = [one.ask().params for _ in range(6)]
+    with ThreadPoolExecutor(6) as pool:
+        asked = [job.result() for job in [pool.submit(many.ask) for _ in range(6)]]
+    assert sorted(t.number for t in asked) == list(range(8, 14))
+    assert [t.params for t in sorted(asked, key=lambda t: t.number)] == expected
+
+
+def test_threads_may_ask_tell_and_look_at_once():
+    optimizer = study(seed=0)
+
+    def work(_):
+        for _ in range(4):
+            trial = optimizer.ask()
+            optimizer.tell(trial, **telling(trial.params))
+            optimizer.p_safe(trial.params)
+            assert optimizer.trials
+            optimizer.to_json()
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(work, range(4)))
+    assert [t.number for t in optimizer.trials] == list(range(16))
+    assert len({tuple(t.params.values()) for t in optimizer.trials}) == 16
+
+
+def test_an_optimizer_can_be_copied_and_pickled():
+    optimizer = study(seed=0)
+    run(optimizer, 6)
+    for twin in (copy.deepcopy(optimizer), pickle.loads(pickle.dumps(optimizer))):
+        assert twin.trials == optimizer.trials
+        assert twin.ask().params == copy.deepcopy(optimizer).ask().params

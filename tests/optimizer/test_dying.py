@@ -128,9 +128,13 @@ def test_errors_and_what_is_no_cost_are_raised_or_count_as_said(where, how, tmp_
     with pytest.raises(kind, match="my bug" if how == "error" else "must return an Outcome or a finite cost"):
         study(Deadly(tmp_path), ways(how), on_error="raise", on_nan="raise", timeout=None, **where)
     for word in ("crash", "void"):
-        result = study(Deadly(tmp_path), ways(how, GOOD), on_error=word, on_nan=word, timeout=None, **where)
-        assert (result.trials[0].state, result.trials[0].reason) == (word, REASONS[how])
-        assert "success" in states(result)
+        rules = {"on_error": word, "on_nan": word, "timeout": None, "stop": [two_trials]}
+        result = study(Deadly(tmp_path), ways(how, GOOD), **rules, **where)
+        assert [(t.state, t.reason) for t in result.trials] == [(word, REASONS[how]), ("success", "")]
+
+
+def two_trials(study):
+    return "two trials" if len(study.trials) >= 2 else None
 
 
 def test_an_error_in_a_worker_says_where_it_was_raised(tmp_path):
@@ -303,27 +307,20 @@ def test_an_executor_out_of_reach_keeps_the_time_itself(monkeypatch):
     assert attended(lambda params: 2.0, {}, Sheet("/no/such/folder/1.", 0), 60.0).cost == 2.0
 
 
-def test_a_suspect_is_run_again_alone(tmp_path):
+def test_a_suspect_is_run_again_alone():
     """Two ran when somebody ended the pool by the signal that the pool itself uses: which, nobody can tell."""
 
-    def once(params):
-        return params
-
-    log = tmp_path / "log"
-    result = study(Terminated(log), ways("kill", GOOD, GOOD, GOOD), executor=ProcessPoolExecutor(2), timeout=None)
+    with ProcessPoolExecutor(2) as pool:
+        result = study(terminated, ways("kill", GOOD, GOOD, GOOD), executor=pool, timeout=None)
     assert [(t.params["how"], t.state) for t in result.trials] == [("kill", "crash"), *[(GOOD, "success")] * 3]
 
 
-class Terminated:
-    def __init__(self, log):
-        self.log = log
-
-    def __call__(self, params):
-        time.sleep(0.3)
-        if params["how"] == "kill":
-            os.kill(os.getpid(), signal.SIGTERM)
-        time.sleep(0.3)
-        return 1.0
+def terminated(params):
+    time.sleep(0.3)
+    if params["how"] == "kill":
+        os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(0.3)
+    return 1.0
 
 
 def test_a_bystander_is_neither_crash_nor_void(tmp_path):
@@ -393,7 +390,7 @@ def test_what_a_callback_raises_is_raised_as_it_is_and_what_was_told_is_kept(whe
     path = tmp_path / "study.jsonl"
     with pytest.raises(KeyError, match="my own"):
         quick(cost_of, journal=path, **{name: [bad] if name == "callbacks" else bad}, **where)
-    assert len(told(path)) == (3 if "executor" in where else 1)
+    assert len(told(path)) in ((3,) if "executor" in where else (1, 2))  # two workers may end together
 
 
 def test_the_library_speaks_to_its_logger_and_prints_nothing(caplog, capfd):

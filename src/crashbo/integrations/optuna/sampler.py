@@ -3,6 +3,7 @@
 May import optimizer and below, and Optuna.
 """
 
+import logging
 import sys
 import time
 import warnings
@@ -25,10 +26,13 @@ from crashbo.integrations.optuna.stored import Reading
 from crashbo.optimizer.records import Crash, Fault, Void
 from crashbo.optimizer.study import Constraints, Options, takes_options_of_optuna
 from crashbo.optimizer.told import Told, salvaged
+from crashbo.optimizer.voids import too_many
 
 _ROUNDS = 5  # proposals in a row, if another worker has just proposed the same point
 _PATIENCE = 1.0  # seconds that the earlier of two such trials waits for the later one to give way
 _LOOK_AGAIN = 0.05
+
+_log = logging.getLogger("crashbo")
 
 
 class CrashSampler(BaseSampler):
@@ -71,6 +75,7 @@ class CrashSampler(BaseSampler):
         # Two caches, which may be lost: the models' last fit, by study and space, and the last reading, by trial.
         self._memories: dict[Any, Any] = {}
         self._latest: tuple[tuple[int, int], Reading] | None = None
+        self._warned: set[str] = set()  # studies of whose voids the user has heard
 
     def settings(self, study: OptunaStudy) -> Settings:
         """The settings for a study: those given here, then those declared there."""
@@ -192,7 +197,16 @@ class CrashSampler(BaseSampler):
             reading = Reading.of(study)
         else:  # let the others see it in any case
             self._publish(study, trial, chosen)
+        if len(snapshot.voids) > len(snapshot.trials) / 4:  # worth a closer look
+            self._warn_of_voids(study, reading, settings)
         return chosen.params
+
+    def _warn_of_voids(self, study: OptunaStudy, reading: Reading, settings: Settings) -> None:
+        """Once a study: when more trials were void than anyone would expect."""
+        if study.study_name not in self._warned and (words := too_many(reading.records(settings))) is not None:
+            self._warned.add(study.study_name)
+            _log.warning(words)
+            warnings.warn(words, RuntimeWarning, stacklevel=2)
 
     def _contested(self, study: OptunaStudy, trial: FrozenTrial, rivals_now: Callable[[], list[int]]) -> bool:
         """Whether to choose again because another trial was placed here at the same time. The later one gives way."""
