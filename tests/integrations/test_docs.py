@@ -1,7 +1,8 @@
-"""The code of the pages about Optuna and Dask runs as printed."""
+"""The code of the pages about dying experiments, Optuna and Dask runs as printed."""
 
 import gc
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,15 @@ def run(page):
     for code in re.findall(r"```python\n(.*?)```", (DOCS / page).read_text(), flags=re.DOTALL):
         exec(compile(code, page, "exec"), names)
     return names
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
+def test_experiments_that_die(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    result = run("dying.md")["result"]
+    assert len(result.trials) == 30
+    assert result.best.cost < 0.05
+    assert "killed by signal 11 (SIGSEGV)" in {t.reason for t in result.trials}
 
 
 def test_an_optuna_study_that_crashes(capsys):
