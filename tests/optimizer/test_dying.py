@@ -393,6 +393,22 @@ def test_what_a_callback_raises_is_raised_as_it_is_and_what_was_told_is_kept(whe
     assert len(told(path)) in ((3,) if "executor" in where else (1, 2))  # two workers may end together
 
 
+def test_a_result_can_be_confirmed_by_an_experiment_that_dies():
+    def experiment(params):
+        if random.random() < 0.5:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return 2.0
+
+    result = quick(cost_of)
+    report = result.confirm(experiment, n=8, workers=3)
+    assert report.done
+    assert len(report.trials) == 8
+    assert report.crashes == sum("signal 9" in t.reason for t in report.trials)
+    assert all(t.origin == "confirm" for t in result.trials[4:])
+    with pytest.raises(ValueError, match=r"^memory must go with workers"):
+        result.confirm(experiment, memory="2GB")
+
+
 def test_the_library_speaks_to_its_logger_and_prints_nothing(caplog, capfd):
     def experiment(params):
         if params["x"] > 0.7:

@@ -12,7 +12,7 @@ from typing import Any, Literal, Unpack
 
 from crashbo import processes
 from crashbo.optimizer.confirmation import Confirmation
-from crashbo.optimizer.experiment import Experiment, Failure, Rules, Word, outcome_of
+from crashbo.optimizer.experiment import Experiment, Rules, Word
 from crashbo.optimizer.optimizer import Optimizer
 from crashbo.optimizer.pools import Borrowed, Here, Kept, Pool, Threads
 from crashbo.optimizer.progress import Progress, TerminalProgress, progress_of
@@ -74,20 +74,32 @@ class Result:
         """Every trial as a row of plain values, with the blame of crashes as inferred."""
         return self.view.table()
 
-    def confirm(self, experiment: Experiment, n: int = 10) -> Confirmation:
+    def confirm(
+        self,
+        experiment: Experiment,
+        n: int = 10,
+        *,
+        workers: int | None = None,
+        timeout: float | None = None,
+        memory: str | float | None = None,
+        on_timeout: Fault = "crash",
+        on_death: Fault = "crash",
+        on_error: Word = "raise",
+        on_nan: Word = "raise",
+    ) -> Confirmation:
         """Repeat the best trial n times and report mean, spread and crashes; a study's journal keeps them, too.
 
-        A repeat that was void is made again, up to n in all.
+        A repeat that was void is made again, up to n in all. The keywords are those of `minimize`.
         """
         confirmation = self.optimizer.confirm(n)
-        with opened(self.journal) as log:
-            study = Recorded(self.optimizer, log)
-            while not confirmation.done and len(confirmation.trials) < 2 * n:
-                trial = study.ask()
-                outcome = outcome_of(experiment, trial.params)
-                if isinstance(outcome, Failure):
-                    raise outcome.error or RuntimeError(outcome.reason)
-                study.tell(trial, outcome)
+        told = sum(t.counts for t in self.trials)
+        rules = Rules(on_timeout, on_death, on_error, on_nan)
+
+        def tried(_: Optimizer) -> str | None:
+            return "void again and again" if len(confirmation.trials) >= 2 * n else None
+
+        with _pool(experiment, workers, None, None, timeout, memory, rules) as pool, opened(self.journal) as log:
+            Loop(Recorded(self.optimizer, log), pool, told + n, rules, (tried,)).to_the_end()
         return confirmation
 
 
@@ -141,11 +153,7 @@ def minimize(
         progress: None shows a line on a terminal; True, False, or a function of your own.
         callbacks: functions of the optimizer and a trial, called after every trial that is told.
     """
-    for name, value in (("trials", trials), ("n_parallel", n_parallel), ("workers", workers)):
-        if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
-            raise ValueError(f"{name} must be a whole number, at least 1; got {value!r}. Count them.")
-    if timeout is not None and not (is_number(timeout) and timeout > 0):
-        raise ValueError(f"timeout must be a positive number of seconds, or None; got {timeout!r}. None waits.")
+    _check_count("trials", trials)
     if on_lost not in ("void", "crash", "repeat"):
         raise ValueError(f"on_lost must be 'void', 'crash' or 'repeat'; got {on_lost!r}. Choose one.")
     rules = Rules(on_timeout, on_death, on_error, on_nan)
@@ -176,6 +184,10 @@ def _pool(
     rules: Rules,
 ) -> Iterator[Pool]:
     """Where the experiments run."""
+    _check_count("n_parallel", n_parallel)
+    _check_count("workers", workers)
+    if timeout is not None and not (is_number(timeout) and timeout > 0):
+        raise ValueError(f"timeout must be a positive number of seconds, or None; got {timeout!r}. None waits.")
     if workers is not None and (executor is not None or n_parallel is not None):
         other = "executor" if executor is not None else "n_parallel"
         raise ValueError(f"workers must be given without {other}; got {workers} and both. Leave {other} out.")
@@ -202,3 +214,8 @@ def _pool(
         yield pool
     finally:
         pool.close()
+
+
+def _check_count(name: str, value: Any) -> None:
+    if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
+        raise ValueError(f"{name} must be a whole number, at least 1; got {value!r}. Count them.")

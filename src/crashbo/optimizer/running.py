@@ -86,8 +86,8 @@ class Loop:
     trials: int
     rules: Rules
     stop: tuple[StopRule, ...]
-    shown: Progress | None
-    callbacks: Sequence[Callback]
+    shown: Progress | None = None
+    callbacks: Sequence[Callback] = ()
     again: deque[Trial] = field(default_factory=deque)  # to be run, asked before
     suspects: deque[Trial] = field(default_factory=deque)  # to be run alone: one of them ended its pool
     running: list[Call] = field(default_factory=list)
