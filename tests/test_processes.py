@@ -93,6 +93,20 @@ def test_what_bears_a_mark_is_ended_and_nothing_else():
 
 
 @linux
+def test_a_fork_bears_the_mark_of_a_file_that_is_open(tmp_path):
+    with open(tmp_path / "7.", "w"):
+        pid = os.fork()
+        if pid == 0:
+            time.sleep(600)
+    processes.end_marked(str(tmp_path / "8."))
+    assert lives(pid)
+    processes.end_marked(str(tmp_path), spare=[pid])
+    assert lives(pid)
+    processes.end_marked(str(tmp_path / "7."))
+    assert os.waitpid(pid, 0)[1] == signal.SIGKILL
+
+
+@linux
 def test_memory_is_that_of_all_descendants_and_shared_pages_count_once():
     code = "import os, time; held = bytearray(10**8); [os.fork() for _ in range(2)]; time.sleep(600)"
     process = subprocess.Popen([sys.executable, "-S", "-c", code], stdout=subprocess.DEVNULL)

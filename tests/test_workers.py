@@ -123,19 +123,21 @@ def test_a_lambda_is_sent_by_cloudpickle(monkeypatch):
         assert pool.submit(2).result() == 42
 
 
-def test_workers_that_cannot_start_say_so(tmp_path):
+@pytest.mark.parametrize("name", ["file", "stdin"])
+def test_workers_that_cannot_start_say_so(name, tmp_path):
     script = tmp_path / "unguarded.py"
     script.write_text(
-        "import multiprocessing\n"
-        "from crashbo.workers import Workers\n"
-        "def f(x): return x\n"
+        "import multiprocessing, sys\n"
+        "import crashbo\n"
+        "def f(params): return 1.0\n"
         "multiprocessing.set_start_method('spawn', force=True)\n"
-        "pool = Workers(f, 1)\n"
-        "print(type(pool.submit(1).exception(timeout=60)).__name__)\n"
+        "crashbo.minimize(f, {'x': (0, 1)}, workers=1)\n"
     )
-    done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=120, check=False)
-    assert "__main__" in done.stderr
-    assert "BrokenWorkers" in done.stdout or "CannotStart" in done.stdout
+    run = [sys.executable, script] if name == "file" else [sys.executable, "-"]
+    with open(script) as text:
+        done = subprocess.run(run, stdin=text, capture_output=True, text=True, timeout=60, check=False)
+    assert "workers must be able to start; their keeper ended at once." in done.stderr
+    assert "if __name__ == '__main__':" in done.stderr.splitlines()[-1]
 
 
 def _dies_as_it_is_loaded():
@@ -182,7 +184,8 @@ def test_an_answer_that_cannot_be_sent_is_an_error_and_a_large_one_is_none():
 
 def test_a_fork_that_a_call_makes_and_that_comes_back_answers_nothing():
     def forks():
-        os.fork()
+        if os.fork() == 0:
+            raise ValueError
         return os.getpid()
 
     with Workers(forks, 1) as pool:

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 LINUX = sys.platform == "linux"
 WINDOWS = sys.platform == "win32"
-MARK = "CRASHBO_CALL"  # the environment variable by which what an experiment started is known
+MARK = "CRASHBO_CALL"  # the environment variable that holds a mark
 _DIE_WITH_PARENT, _ADOPT = 1, 36  # PR_SET_PDEATHSIG and PR_SET_CHILD_SUBREAPER of prctl
 _LOOK = 0.2  # seconds between two looks for whether a parent still lives
 _WEIGH = 0.05  # seconds between two looks at the memory in use
@@ -93,15 +93,15 @@ def end_below(pid: int, spare: Iterable[int] = ()) -> None:
         time.sleep(0.005)
 
 
-def end_marked(mark: str) -> None:
-    """Kill every process that was started with an environment whose mark begins so, with all its descendants.
+def end_marked(mark: str, spare: Iterable[int] = ()) -> None:
+    """Kill every process that bears a mark that begins so, with all its descendants, but for some.
 
-    It finds what outlived the one that started it, if that bore the mark and the other was a program of its own.
+    A mark is a path: in the environment that a program was started with, or of a file that is open, as it is in every
+    fork of a process that has it open. So what outlived the one that started it is found, too.
     """
-    for pid in table() if LINUX else ():
-        with contextlib.suppress(OSError), open(f"/proc/{pid}/environ", "rb") as file:
-            if b"\0" + f"{MARK}={mark}".encode() in b"\0" + file.read():
-                end_tree(pid)
+    spared = {os.getpid(), *spare}
+    for pid in [pid for pid in table() if LINUX and pid not in spared and _bears(pid, mark)]:
+        end_tree(pid)
 
 
 def adopt_orphans() -> None:
@@ -114,21 +114,27 @@ def die_with_parent() -> None:
     _prctl(_DIE_WITH_PARENT, int(getattr(signal, "SIGKILL", 9)))
 
 
-def used(pid: int, limit: float, now: Mapping[int, Known] | None = None, *, itself: bool = True) -> float:
+def used(
+    pid: int, limit: float, now: Mapping[int, Known] | None = None, *, itself: bool = True, kin: int | None = None
+) -> float:
     """Bytes of memory that a process and its descendants hold, or those alone; what several share is counted once.
 
-    The exact count takes a while: up to the limit it is only known to lie below.
+    What they share with `kin`, from which they were forked, was there before and is not theirs. The exact count takes a
+    while: up to the limit it is only known to lie below.
     """
     pids = [pid, *below(pid, now)] if itself else below(pid, now)
     held = sum(map(_resident, pids))
-    return held if held <= limit else sum(map(_proportional, pids))
+    if held <= limit:
+        return held
+    share, own = (0.0, 0.0) if kin is None else _held(kin)
+    return sum(max(theirs, all_ - (share - own)) for all_, theirs in map(_held, pids))
 
 
-def heavy(pids: Iterable[int], limit: float) -> tuple[list[int], float]:
+def heavy(pids: Iterable[int], limit: float, kin: int | None = None) -> tuple[list[int], float]:
     """Those that use more, with their descendants, and seconds to wait, so as not to spend all time on looking."""
     begun = time.monotonic()
     now = table()
-    found = [pid for pid in pids if used(pid, limit, now) > limit]
+    found = [pid for pid in pids if used(pid, limit, now, kin=kin) > limit]
     return found, max(_WEIGH, _LEISURE * (time.monotonic() - begun))
 
 
@@ -153,8 +159,10 @@ def sized(size: float) -> str:
     return f"{size:g} bytes" if unit is None else f"{size / _UNITS[unit.lower()]:.4g} {unit}"
 
 
-def how_it_ended(code: int) -> str:
-    """A process's exit code in words; a negative one is a signal."""
+def how_it_ended(code: int | None) -> str:
+    """A process's exit code in words; a negative one is a signal, None if nobody knows."""
+    if code is None:
+        return "its process was killed"
     if code >= 0:
         return f"ended with exit code {code}"
     with contextlib.suppress(ValueError):
@@ -192,11 +200,11 @@ class Sentry:
     may be left.
 
     Args:
-        mark: with which the marks of what they start begin, see `end_marked`.
+        folder: of files that name those who are at work; they are the marks of what those start, see `end_marked`.
     """
 
-    def __init__(self, mark: str) -> None:
-        command = [sys.executable, "-I", "-S", __file__, str(os.getpid()), mark]
+    def __init__(self, folder: str) -> None:
+        command = [sys.executable, "-I", "-S", __file__, str(os.getpid()), folder]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)
         self._known: set[int] = set()
 
@@ -293,12 +301,26 @@ def _resident(pid: int) -> float:
         return 0.0
 
 
-def _proportional(pid: int) -> float:
+def _held(pid: int) -> tuple[float, float]:
+    """Bytes that a process holds, of shared pages its share; and those that it holds alone."""
     try:
         with open(f"/proc/{pid}/smaps_rollup", "rb") as file:
-            return next(float(line.split()[1]) * 1024 for line in file if line.startswith(b"Pss:"))
-    except (OSError, StopIteration):
-        return _resident(pid)
+            said = {line.split()[0]: float(line.split()[1]) * 1024 for line in file.readlines()[1:]}
+        return said[b"Pss:"], said[b"Private_Clean:"] + said[b"Private_Dirty:"]
+    except (OSError, IndexError, KeyError):
+        return (_resident(pid),) * 2
+
+
+def _bears(pid: int, mark: str) -> bool:
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/environ", "rb") as file:
+        if b"\0" + f"{MARK}={mark}".encode() in b"\0" + file.read():
+            return True
+    with contextlib.suppress(OSError):
+        for number in os.listdir(f"/proc/{pid}/fd"):
+            with contextlib.suppress(OSError):
+                if os.readlink(f"/proc/{pid}/fd/{number}").startswith(mark):
+                    return True
+    return False
 
 
 def _prctl(option: int, value: int) -> None:
@@ -332,6 +354,8 @@ def _stand_sentry() -> None:
                 for one, since in kin.pop(pid, {}).items():
                     if _lives(now, one, since):
                         end_tree(one)
+                for sheet in _sheets(sys.argv[2], pid):
+                    end_marked(sheet)
         if over:
             break
         time.sleep(max(_WATCH, _LEISURE * (time.monotonic() - begun_at)))
@@ -340,6 +364,15 @@ def _stand_sentry() -> None:
             end_tree(pid)
         end_marked(sys.argv[2])
     os._exit(0)  # without waiting for the thread that still reads
+
+
+def _sheets(folder: str, pid: int) -> Iterator[str]:
+    """Marks of what a process was doing: files in the folder that name it."""
+    with contextlib.suppress(OSError):
+        for path in [os.path.join(folder, name) for name in os.listdir(folder)]:
+            with contextlib.suppress(OSError), open(path) as file:
+                if file.read().split()[:1] == [str(pid)]:
+                    yield path
 
 
 def _lives(now: Mapping[int, Known], pid: int, begun: str) -> bool:

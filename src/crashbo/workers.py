@@ -20,6 +20,7 @@ import multiprocessing
 import os
 import pickle
 import signal
+import socket
 import sys
 import threading
 import time
@@ -111,7 +112,7 @@ class Workers:
         self._calls: dict[int, Underway] = {}
         self._numbers = itertools.count()
         self._lock = threading.Lock()
-        self._over = False
+        self._over = self._greeted = False
         self._reader = threading.Thread(target=self._read, daemon=True, name="crashbo-workers")
         self._reader.start()
         atexit.register(self.close)  # before multiprocessing's own, which would wait for the keeper
@@ -130,7 +131,7 @@ class Workers:
             except OSError:
                 self._calls.pop(number, None)
                 future.set_running_or_notify_cancel()
-                future.set_exception(BrokenWorkers(_KEEPER_GONE))
+                future.set_exception(self._gone())
         return future
 
     def close(self) -> None:
@@ -158,9 +159,17 @@ class Workers:
             self._over = True
             lost, self._calls = self._calls, {}
         for future in lost.values():
-            _settle(future, error=BrokenWorkers(_KEEPER_GONE))
+            _settle(future, error=self._gone())
+
+    def _gone(self) -> Exception:
+        if self._greeted:
+            return BrokenWorkers("the process that keeps the workers was killed")
+        return CannotStart(f"workers must be able to start; their keeper ended at once. {_HELP}")
 
     def _hear(self, what: str, number: int, message: bytes) -> None:
+        if what == "hello":
+            self._greeted = True
+            return
         if what == "began":
             self._calls[number].begun = True
             self._calls[number].set_running_or_notify_cancel()
@@ -176,9 +185,6 @@ class Workers:
             return
         kind: dict[str, type[Exception]] = {"died": Died, "late": Late, "unstarted": CannotStart}
         _settle(future, error=kind[what](message.decode()))
-
-
-_KEEPER_GONE = "the process that keeps the workers was killed"
 
 
 def _settle(future: "Future[Any]", value: Any = None, error: BaseException | None = None) -> None:
@@ -243,10 +249,9 @@ def _keep(pipe: Connection, inherited: Connection | None, plan: _Plan) -> None:
     if hasattr(os, "setsid"):
         os.setsid()  # neither Ctrl-C nor a signal to our parent's group is for us
     processes.adopt_orphans()
-    signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit())
     keeper = _Keeper(pipe, plan)
+    signal.signal(signal.SIGTERM, lambda *_: setattr(keeper, "over", True))
     try:
         with contextlib.suppress(EOFError, OSError):  # our parent is gone
             keeper.to_the_end()
@@ -257,6 +262,17 @@ def _keep(pipe: Connection, inherited: Connection | None, plan: _Plan) -> None:
         keeper.end_all()
         pipe.close()
         os._exit(0)
+
+
+def _death_bell() -> socket.socket:
+    """Can be read whenever a child has died. Its pipes do not say so: a fork that it left behind has them open, too."""
+    ours, theirs = socket.socketpair()
+    ours.setblocking(False)
+    theirs.setblocking(False)
+    if hasattr(signal, "SIGCHLD"):
+        signal.signal(signal.SIGCHLD, lambda *_: None)  # and not ignored, which would hide how a child ended
+    signal.set_wakeup_fd(theirs.detach(), warn_on_full_buffer=False)
+    return ours
 
 
 @dataclass
@@ -270,6 +286,12 @@ class _Worker:
     ever_began: bool = False
 
 
+def _wait_for_end(worker: _Worker, deadline: float) -> None:
+    """Wait for a worker; `join` would wait for ever for one that lives and has closed its descriptors."""
+    while worker.process.is_alive() and time.monotonic() < deadline:
+        time.sleep(0.005)
+
+
 @dataclass
 class _Keeper:
     pipe: Connection
@@ -278,13 +300,17 @@ class _Keeper:
     waiting: deque[tuple[int, bytes]] = field(default_factory=deque)
     failures: int = 0  # workers that did not start, one after another
     next_weighing: float = 0.0  # when to look at the memory in use
+    over: bool = False  # somebody wants us to end
 
     def to_the_end(self) -> None:
         """Hand out calls and tell what comes of them, until the parent closes its end or is no more."""
-        orphaned = processes.Orphaned(self.plan.parent)
-        while not orphaned():
-            ready = wait([self.pipe, *self._ends()], timeout=self._patience())
-            for worker in [w for w in self.workers if w.pipe in ready or w.process.sentinel in ready]:
+        orphaned, bell = processes.Orphaned(self.plan.parent), _death_bell()
+        self.pipe.send(("hello", 0, b""))
+        while not (self.over or orphaned()):
+            ready = wait([self.pipe, bell, *self._ends()], timeout=self._patience())
+            if bell in ready:
+                bell.recv(1024)
+            for worker in [w for w in self.workers if w.pipe in ready or not w.process.is_alive()]:
                 self._hear(worker)
             self._hold_to_limits()
             if self.pipe in ready:
@@ -301,7 +327,7 @@ class _Keeper:
         deadline = time.monotonic() + _GRACE
         for worker in self.workers:
             if worker.call is None:
-                worker.process.join(max(deadline - time.monotonic(), 0.0))
+                _wait_for_end(worker, deadline)
         for worker in self.workers:
             self._end(worker)
         self.workers.clear()
@@ -358,15 +384,17 @@ class _Keeper:
                     self._tell(what, worker, message)
                     worker.call = worker.began = None
         except (EOFError, OSError):
+            _wait_for_end(worker, time.monotonic() + _GRACE)
             dead = True
         if dead:
-            worker.process.join()
-            self._buried(worker)
+            self._bury(worker)
 
-    def _buried(self, worker: _Worker) -> None:
+    def _bury(self, worker: _Worker) -> None:
+        hung_up = worker.process.is_alive()  # it closed all that it had open: nobody will ever hear of it
         self._end(worker)
         self.workers.remove(worker)
-        how = processes.how_it_ended(worker.process.exitcode)
+        code = worker.process.exitcode
+        how = "closed the descriptors of its own process" if hung_up else processes.how_it_ended(code)
         if worker.call is not None and worker.began is None:  # what it was to call had not begun
             self.failures += not worker.ever_began
             if self.failures < _TRIES:
@@ -384,7 +412,7 @@ class _Keeper:
             if limits.seconds is not None and worker.began is not None and now - worker.began >= limits.seconds:
                 self._put_an_end_to(worker, "late", f"no answer within {limits.seconds:g} s")
         if limits.memory is not None and now >= self.next_weighing:
-            heavy, pause = processes.heavy(busy, limits.memory)
+            heavy, pause = processes.heavy(busy, limits.memory, kin=os.getpid())
             self.next_weighing = now + pause
             for pid in heavy:
                 self._put_an_end_to(busy[pid], "died", f"used more than {processes.sized(limits.memory)}")
@@ -428,18 +456,19 @@ def _work(pipe: Connection, inherited: list[Connection], task: Task | _Sent) -> 
         os.setsid()  # a signal to its own group reaches nobody else
     processes.adopt_orphans()
     processes.die_with_parent()
+    signal.set_wakeup_fd(-1)
+    if hasattr(signal, "SIGCHLD"):
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     if "numpy" in sys.modules:  # else workers that were forked would all draw the same numbers
         sys.modules["numpy"].random.seed()
     function = pickle.loads(task.text) if isinstance(task, _Sent) else task
-    while True:
-        try:
+    with contextlib.suppress(EOFError, OSError):  # the keeper has hung up
+        while True:
             message = pipe.recv_bytes()
-        except (EOFError, OSError):
-            return
-        pipe.send(("began", b""))
-        pipe.send(("answer", _answer(function, message)))
+            pipe.send(("began", b""))
+            pipe.send(("answer", _answer(function, message)))
 
 
 def _answer(function: Task, message: bytes) -> bytes:
@@ -451,6 +480,8 @@ def _answer(function: Task, message: bytes) -> bytes:
     except Exception as raised:
         raised.add_note(f"In a worker: {traceback.format_exc()}")
         error = raised
+    except KeyboardInterrupt:
+        os._exit(128 + signal.SIGINT)  # silently: it is an end as any other
     if os.getpid() != here:  # a fork that the call made, and that came back as well
         os._exit(0)
     for stream in (sys.stdout, sys.stderr):

@@ -1,5 +1,6 @@
 """The code of the pages about dying experiments, Optuna and Dask runs as printed."""
 
+import faulthandler
 import gc
 import re
 import sys
@@ -20,6 +21,7 @@ def run(page):
 @pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
 def test_experiments_that_die(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
+    faulthandler.disable()  # pytest's, which would show a page for every segfault
     result = run("dying.md")["result"]
     assert len(result.trials) == 30
     assert result.best.cost < 0.05

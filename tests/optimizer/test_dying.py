@@ -15,6 +15,7 @@ from collections import Counter
 from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
 
+import numpy as np
 import pytest
 from machines import SPACE, Together, cost_of
 
@@ -143,9 +144,24 @@ def test_an_error_in_a_worker_says_where_it_was_raised(tmp_path):
     assert "deaths.py" in caught.value.__notes__[0]
 
 
-@pytest.mark.parametrize("answer", [None, "1.0", float("inf"), crashbo.Outcome(float("nan")), [1.0]])
-def test_whatever_is_no_finite_number_is_on_nan(answer):
+@pytest.mark.parametrize(
+    "answer", [None, float("inf"), np.float32("nan"), np.array(np.nan), crashbo.Outcome(float("nan"))]
+)
+def test_no_finite_number_is_on_nan(answer):
     assert states(quick(lambda params: answer, on_nan="crash", trials=2)) == ["crash", "crash"]
+
+
+@pytest.mark.parametrize("answer", ["1.0", [1.0], True, np.ones(2), crashbo.Outcome("1.0")])
+def test_what_is_no_number_at_all_is_an_error(answer):
+    with pytest.raises(TypeError, match="must return an Outcome or a finite cost"):
+        quick(lambda params: answer, on_nan="crash", trials=2)
+
+
+@pytest.mark.parametrize(
+    "answer", [2, 2.0, np.float32(2.0), np.array(2.0), np.int64(2), crashbo.Outcome(np.array(2.0))]
+)
+def test_a_number_may_come_as_numpy_has_it(answer):
+    assert [t.cost for t in quick(lambda params: answer, trials=2).trials] == [2.0, 2.0]
 
 
 def test_an_outcome_that_the_study_cannot_take_is_an_error():
@@ -320,6 +336,125 @@ def terminated(params):
     if params["how"] == "kill":
         os.kill(os.getpid(), signal.SIGTERM)
     time.sleep(0.3)
+    return 1.0
+
+
+def forks_and_dies(params):
+    """What it leaves behind is a fork without a parent, and holds all that a dying process would have closed."""
+    if os.fork() == 0:
+        if os.fork() == 0:
+            os.setsid()
+            time.sleep(600)
+        os._exit(0)
+    os.wait()
+    if params["how"] == "kill":
+        os.kill(os.getpid(), signal.SIGKILL)
+    return 1.0
+
+
+@pytest.mark.parametrize("where", ["workers", "pool"])
+def test_a_fork_that_is_left_behind_neither_hides_a_death_nor_stays(where):
+    before = set(processes.table())
+    with ProcessPoolExecutor(2) as pool:
+        run = {"workers": 2} if where == "workers" else {"executor": pool}
+        result = study(forks_and_dies, ways(GOOD, "kill", GOOD, "kill"), **{"timeout": 60.0, **run})
+    check(result)
+    me = started_here()
+    assert wait_for(lambda: not {pid for pid in set(processes.table()) - before if started_here(pid) == me})
+
+
+def started_here(pid=None):
+    """The program that a process runs, with its arguments: that of a fork is its parent's."""
+    try:
+        return Path(f"/proc/{pid or os.getpid()}/cmdline").read_bytes()
+    except OSError:
+        return None
+
+
+@pytest.mark.parametrize("where", ["workers", "pool"])
+def test_a_fork_that_comes_back_says_nothing(where):
+    with ProcessPoolExecutor(2) as pool:
+        run = {"workers": 2} if where == "workers" else {"executor": pool}
+        assert states(quick(forks_and_comes_back, on_error="crash", trials=6, **run)) == ["success"] * 6
+
+
+def forks_and_comes_back(params):
+    if os.fork() == 0:
+        raise ValueError("in the fork")
+    return 1.0
+
+
+@pytest.mark.parametrize("where", ["workers", "pool"])
+def test_an_experiment_that_exits_has_died(where):
+    with ProcessPoolExecutor(2) as pool:
+        run = {"workers": 2} if where == "workers" else {"executor": pool}
+        result = quick(exits, trials=2, **run)
+    assert [(t.state, t.reason) for t in result.trials] == [("crash", "ended with exit code 3")] * 2
+
+
+def exits(params):
+    sys.exit(3)
+
+
+def test_an_experiment_that_kills_the_keeper_is_found_and_nobody_else_is_blamed():
+    def experiment(params):
+        if params["x"] > 0.6:
+            os.kill(os.getppid(), signal.SIGKILL)
+            time.sleep(5)
+        return params["x"]
+
+    result = quick(experiment, workers=3, trials=8)
+    assert {(t.params["x"] > 0.6, t.state) for t in result.trials} == {(True, "crash"), (False, "success")}
+
+
+def test_an_experiment_that_closes_its_descriptors_stops_nobody_else():
+    def experiment(params):
+        if params["how"] == "hang":
+            os.closerange(3, 256)
+            time.sleep(600)
+        return 1.0
+
+    result = study(experiment, ways("hang", GOOD, GOOD), workers=2, timeout=None)
+    assert [(t.params["how"], t.state) for t in result.trials] == [("hang", "crash"), *[(GOOD, "success")] * 2]
+    assert result.trials[0].reason == "closed the descriptors of its own process"
+
+
+def test_a_program_that_ignores_its_children_hears_how_they_died(tmp_path):
+    before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    try:
+        check(study(Deadly(tmp_path), ways("kill", GOOD, "exit"), workers=1))
+    finally:
+        signal.signal(signal.SIGCHLD, before)
+
+
+@pytest.mark.parametrize("where", ["workers", "pool"])
+def test_what_the_parent_holds_is_not_the_experiment_s(where):
+    global held
+    held = np.ones(10**8 // 8 * 6)  # 600 MB
+    try:
+        with ProcessPoolExecutor(1) as pool:
+            run = {"workers": 1} if where == "workers" else {"executor": pool}
+            result = study(reads, ways(GOOD, "memory", GOOD), memory="300MB", **{**run, "timeout": 60.0})
+    finally:
+        held = None
+    check_states = [(t.params["how"], t.state, t.reason) for t in result.trials]
+    assert check_states == [
+        (GOOD, "success", ""),
+        ("memory", "crash", "used more than 300 MB"),
+        (GOOD, "success", ""),
+    ]
+
+
+held = None
+
+
+def reads(params):
+    kept = []
+    for _ in range(5):
+        held.sum()
+        time.sleep(0.1)
+        if params["how"] == "memory":
+            kept.append(np.ones(10**8 // 8))
     return 1.0
 
 

@@ -13,8 +13,8 @@ import shutil
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -32,23 +32,27 @@ class Sheet:
 
     @contextmanager
     def signed(self) -> Iterator[bool]:
-        """Signed in, if that is possible."""
-        try:
-            with open(self.path, "w") as file:
+        """Signed in, if that is possible; the sheet is open meanwhile, and so it is in every fork of this process."""
+        with ExitStack() as stack:
+            try:
+                file = stack.enter_context(open(self.path, "w"))
                 file.write(f"{os.getpid()} {time.time_ns()}")
-        except OSError:
-            yield False
-            return
-        alone = os.getpid() != self.owner and threading.current_thread() is threading.main_thread()
-        if alone:  # in its process, so that all it starts is its own
-            os.environ[processes.MARK] = self.path
-        try:
+                file.flush()
+            except OSError:
+                yield False
+                return
+            stack.callback(_without_error, os.remove, self.path)
+            if os.getpid() != self.owner and threading.current_thread() is threading.main_thread():
+                # Alone in its process, so that all it starts is its own, and is known by this mark.
+                processes.adopt_orphans()
+                os.environ[processes.MARK] = self.path
+                stack.callback(os.environ.pop, processes.MARK, None)
             yield True
-        finally:
-            if alone:
-                os.environ.pop(processes.MARK, None)
-            with contextlib.suppress(OSError):
-                os.remove(self.path)
+
+
+def _without_error(function: Callable[..., Any], *args: Any) -> None:
+    with contextlib.suppress(OSError):
+        function(*args)
 
 
 NO_SHEET = Sheet("", 0)
@@ -95,10 +99,18 @@ class Attendance:
 
 def attended(experiment: Experiment, params: Mapping[str, Any], sheet: Sheet, seconds: float | None) -> Ending:
     """Run an experiment in an executor's worker."""
+    here = os.getpid()
     with sheet.signed() as watched:
-        if watched or seconds is None:
+        try:
+            if not watched and seconds is not None:
+                return _in_time(experiment, params, seconds)
             return sent_outcome_of(experiment, params)
-        return _in_time(experiment, params, seconds)
+        except SystemExit as end:
+            code = end.code if isinstance(end.code, int) else int(end.code is not None)
+            return Failure("death", processes.how_it_ended(code))
+        finally:
+            if os.getpid() != here:  # a fork that the experiment made, and that came back as well
+                os._exit(0)
 
 
 def _in_time(experiment: Experiment, params: Mapping[str, Any], seconds: float) -> Ending:

@@ -3,6 +3,7 @@
 May import strategies and below.
 """
 
+import math
 import pickle
 import traceback
 from collections.abc import Callable, Mapping
@@ -78,15 +79,24 @@ def outcome_of(experiment: Experiment, params: Mapping[str, Any]) -> Ending:
         return outcome
     except Exception as error:
         return Failure("error", _brief(f"{type(error).__name__}: {error}"), error)
-    if is_number(answer):
-        return Outcome(float(answer))
-    if isinstance(answer, Outcome) and is_number(answer.cost):
-        return answer
+    if isinstance(answer, Outcome):
+        answer = replace(answer, cost=_scalar(answer.cost))
+        cost = answer.cost
+    else:
+        cost = _scalar(answer)
+    if is_number(cost):
+        return answer if isinstance(answer, Outcome) else Outcome(float(cost))
     refusal = TypeError(
         f"experiment must return an Outcome or a finite cost, or raise Crash or Void; got {answer!r}. "
         "A trial without a cost is a Crash or a Void."
     )
-    return Failure("nan", _brief(f"no finite cost: {answer!r}"), refusal)
+    absent = cost is None or (isinstance(cost, float) and not math.isfinite(cost))
+    return Failure("nan" if absent else "error", _brief(f"no finite cost: {answer!r}"), refusal)
+
+
+def _scalar(answer: Any) -> Any:
+    """A number, where it comes as an array or a tensor without dimensions."""
+    return answer.item() if getattr(answer, "shape", None) == () and hasattr(answer, "item") else answer
 
 
 def sent_outcome_of(experiment: Experiment, params: Mapping[str, Any]) -> Ending:

@@ -64,7 +64,7 @@ class Call:
 def _suspected(begun: list[Call], others: list[Call]) -> "Wreck":
     """A wreck of which only is known what had begun."""
     if len(begun) == 1:
-        return Wreck({begun[0]: "its process was killed"}, spared=others)
+        return Wreck({begun[0]: processes.how_it_ended(None)}, spared=others)
     return Wreck(suspects=begun, spared=others)
 
 
@@ -166,7 +166,7 @@ class Kept(_Own):
         return Call(trial, self._workers.submit(trial.params), alone)
 
     def wreck(self, running: Sequence[Call]) -> Wreck | None:
-        """Somebody killed the keeper, which may have been one of the experiments."""
+        """Somebody killed the keeper, which may have been any of the experiments."""
         for call in running:
             if call.job.done() and isinstance(error := call.job.exception(), CannotStart):
                 raise error
@@ -175,8 +175,7 @@ class Kept(_Own):
         wait_for([call.job for call in running], timeout=_LAST_WORDS)
         self._workers.close()
         self._workers = Workers(self._run, self._count, self._limits)
-        broken = [call for call in running if call.broken]
-        return _suspected([c for c in broken if c.job.begun], [c for c in broken if not c.job.begun])
+        return _suspected([call for call in running if call.broken], [])
 
     def close(self) -> None:
         self._workers.close()
@@ -208,7 +207,7 @@ class Borrowed:
         with nullcontext() if self._sentry is None else self._sentry.over_forks():
             try:
                 job = self._executor.submit(attended, self._experiment, trial.params, sheet, self._seconds)
-            except RuntimeError as error:  # it broke or was shut down while nothing ran
+            except (RuntimeError, OSError, ValueError) as error:  # it breaks in this moment, or was shut down
                 job = Future()
                 job.set_exception(BrokenExecutor(str(error)))
         if self._sentry is not None:
@@ -238,7 +237,7 @@ class Borrowed:
         late = _late(running, self._seconds)
         for call in late:
             call.job.cancel()
-            processes.end_marked(call.sheet.path)
+            processes.end_marked(call.sheet.path, spare=self._members)
             if isinstance(call.job, Future) and not call.job.done():
                 self._hung.append(call)
         return late
@@ -260,12 +259,12 @@ class Borrowed:
             pid = self._attendance.process(call.sheet)
             if pid in self._members:
                 processes.end_tree(pid)
-                processes.end_marked(call.sheet.path)
         if self._scales is not None:
             self._scales.close()
         if self._successor is not None:
             self._end_members()
             self._successor.shutdown(wait=True, cancel_futures=True)
+        processes.end_marked(str(self._attendance.folder), spare=self._members)
         if self._sentry is not None:
             self._sentry.close()
         self._attendance.close()
@@ -287,7 +286,7 @@ class Borrowed:
         """Who died, by what had begun and by how the pool's processes ended: the innocent are ended by the pool."""
         codes = {pid: self._exit_code(member) for pid, member in self._members.items()}
         by_the_pool = {None, -signal.SIGTERM} | (set() if type(self._executor) is ProcessPoolExecutor else {-9})
-        reasons = {pid: processes.how_it_ended(code or 0) for pid, code in codes.items() if code not in by_the_pool}
+        reasons = {pid: processes.how_it_ended(code) for pid, code in codes.items() if code not in by_the_pool}
         if self._scales is not None:
             reasons |= dict.fromkeys(self._scales.heavy & codes.keys(), self._scales.words)
         where = {call: self._attendance.process(call.sheet) for call in broken}
@@ -346,7 +345,7 @@ class _Scales(threading.Thread):
         pause = 0.0
         while not self._over.wait(pause):
             pids = {pid for pid in map(self._attendance.process, self.weighed) if pid not in (None, os.getpid())}
-            heavy, pause = processes.heavy(filter(None, pids), self._limit)
+            heavy, pause = processes.heavy(filter(None, pids), self._limit, kin=os.getpid())
             self.heavy |= set(heavy)
             for pid in heavy:
                 processes.end_tree(pid)
