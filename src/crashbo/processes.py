@@ -30,6 +30,7 @@ _LEISURE = 10  # or so many times as long as a look takes: on a machine with tho
 _WATCH = 0.1  # seconds between two looks of a sentry
 _LAST_REPORTS = 0.3  # seconds for reports that are under way when a sentry has lost its parent
 _PATIENCE = 2.0  # seconds for which killed processes are looked for again
+_PASSES, _MOMENT = 100, 0.002  # looks for descendants that may still be forking, and seconds between them
 _UNITS = {"kb": 1e3, "mb": 1e6, "gb": 1e9, "tb": 1e12, "kib": 2**10, "mib": 2**20, "gib": 2**30, "tib": 2**40}
 
 
@@ -70,11 +71,18 @@ def started(pid: int) -> str | None:
 
 
 def end_tree(pid: int) -> None:
-    """Kill a process and all its descendants. All are stopped first, so that none forks while others are looked for."""
+    """Kill a process and all its descendants, itself last: while it lives, none of them is lost sight of."""
     if WINDOWS:
         subprocess.run(["taskkill", "/T", "/F", "/PID", str(pid)], capture_output=True, check=False)
         return
-    _end({pid}, pid)
+    for _ in range(_PASSES):
+        now = table()
+        alive = [one for one in below(pid, now) if now[one].state not in "ZX"]
+        if not alive:
+            break
+        _kill(alive)
+        time.sleep(_MOMENT)
+    _kill([pid])
 
 
 def end_below(pid: int, spare: Iterable[int] = ()) -> None:
@@ -90,7 +98,7 @@ def end_below(pid: int, spare: Iterable[int] = ()) -> None:
             if pid == os.getpid():
                 with contextlib.suppress(ChildProcessError):
                     os.waitpid(child, os.WNOHANG)
-        time.sleep(0.005)
+        time.sleep(_MOMENT)
 
 
 def end_marked(mark: str, spare: Iterable[int] = ()) -> None:
@@ -255,18 +263,10 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_report)
 
 
-def _end(found: set[int], root: int) -> None:
-    _signal(found, signal.SIGSTOP)
-    while new := set(below(root)) - found:
-        _signal(new, signal.SIGSTOP)
-        found |= new
-    _signal(found, signal.SIGKILL)
-
-
-def _signal(pids: Iterable[int], number: int) -> None:
+def _kill(pids: Iterable[int]) -> None:
     for pid in pids:
         with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.kill(pid, number)
+            os.kill(pid, signal.SIGKILL)
 
 
 def _of_proc() -> Iterator[Known]:

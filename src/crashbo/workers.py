@@ -286,6 +286,15 @@ class _Worker:
     ever_began: bool = False
 
 
+def _said_by(worker: _Worker) -> Iterator[tuple[str, bytes]]:
+    """What a worker has sent by now."""
+    try:
+        while worker.pipe.poll():
+            yield worker.pipe.recv()
+    except (EOFError, OSError):
+        yield "hung up", b""
+
+
 def _wait_for_end(worker: _Worker, deadline: float) -> None:
     """Wait for a worker; `join` would wait for ever for one that lives and has closed its descriptors."""
     while worker.process.is_alive() and time.monotonic() < deadline:
@@ -374,18 +383,16 @@ class _Keeper:
         dead = not worker.process.is_alive()
         if dead:
             self._end_orphans()  # they may hold its pipe open
-        try:
-            while worker.pipe.poll():
-                what, message = worker.pipe.recv()
-                if what == "began":
-                    worker.began, worker.ever_began, self.failures = time.monotonic(), True, 0
-                    self._tell("began", worker)
-                else:
-                    self._tell(what, worker, message)
-                    worker.call = worker.began = None
-        except (EOFError, OSError):
-            _wait_for_end(worker, time.monotonic() + _GRACE)
-            dead = True
+        for what, message in _said_by(worker):
+            if what == "hung up":
+                _wait_for_end(worker, time.monotonic() + _GRACE)
+                dead = True
+            elif what == "began":
+                worker.began, worker.ever_began, self.failures = time.monotonic(), True, 0
+                self._tell("began", worker)
+            else:
+                self._tell(what, worker, message)
+                worker.call = worker.began = None
         if dead:
             self._bury(worker)
 

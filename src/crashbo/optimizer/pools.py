@@ -256,9 +256,7 @@ class Borrowed:
 
     def close(self) -> None:
         for call in self._hung:  # an experiment that was given up must not go on, even if its pool breaks of it
-            pid = self._attendance.process(call.sheet)
-            if pid in self._members:
-                processes.end_tree(pid)
+            self._end_member(self._attendance.process(call.sheet))
         if self._scales is not None:
             self._scales.close()
         if self._successor is not None:
@@ -326,8 +324,12 @@ class Borrowed:
 
     def _end_members(self) -> None:
         for pid in self._members:
-            processes.end_tree(pid)
+            self._end_member(pid)
         self._members = {}
+
+    def _end_member(self, pid: int | None) -> None:
+        if pid in self._members and self._members[pid].exitcode is None:  # else its number may be another's by now
+            processes.end_tree(pid)
 
 
 class _Scales(threading.Thread):
