@@ -135,11 +135,12 @@ def test_the_table_of_ps_has_the_same_parents(parent, monkeypatch):
 @linux
 @pytest.mark.parametrize("killed", [True, False])
 def test_a_sentry_ends_those_it_watches_only_if_its_parent_is_killed(killed, tmp_path):
+    (tmp_path / "sheets").mkdir()
     code = f"""
         import subprocess, sys, time
         from crashbo import processes
         member = subprocess.Popen({LEFT_BEHIND!r})
-        sentry = processes.Sentry("/no/such/mark")
+        sentry = processes.Sentry({str(tmp_path / "sheets")!r})
         sentry.over([member.pid])
         if not {killed}:
             time.sleep(0.5)
@@ -156,6 +157,7 @@ def test_a_sentry_ends_those_it_watches_only_if_its_parent_is_killed(killed, tmp
     try:
         if killed:
             assert gone([member])
+            assert wait_for(lambda: not (tmp_path / "sheets").exists())
         else:
             time.sleep(1.0)
             assert lives(member)

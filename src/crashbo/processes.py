@@ -10,6 +10,7 @@ import contextlib
 import ctypes
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -68,6 +69,12 @@ def started(pid: int) -> str | None:
         return None if known is None else known.started
     found = _read_stat(pid)
     return None if found is None else found.started
+
+
+def lives(pid: int, begun: str) -> bool:
+    """Whether the process that began then still lives."""
+    known = _read_stat(pid) if LINUX else table().get(pid)
+    return known is not None and known.started == begun and known.state not in "ZX"
 
 
 def end_tree(pid: int) -> None:
@@ -358,11 +365,12 @@ def _stand_sentry() -> None:
                     end_marked(sheet)
         if over:
             break
-        time.sleep(max(_WATCH, _LEISURE * (time.monotonic() - begun_at)))
+        time.sleep(min(max(_WATCH, _LEISURE * (time.monotonic() - begun_at)), 1.0))
     if orphaned():
         for pid in watched:
             end_tree(pid)
         end_marked(sys.argv[2])
+        shutil.rmtree(sys.argv[2], ignore_errors=True)
     os._exit(0)  # without waiting for the thread that still reads
 
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -298,3 +299,10 @@ def test_a_runner_that_is_killed_leaves_a_trial_that_its_lease_makes_void(store)
 
 def test_results_survive_json_to_the_last_digit(run):
     assert run("echo", json.dumps({"cost": 0.1 + 0.2})).cost == 0.1 + 0.2
+
+
+def test_a_stray_byte_in_a_log_is_no_reason_to_lose_the_cost():
+    assert parse_result("log \0 x\n" + "a line\n" * 20 + "5\n").cost == 5.0
+    rubbish = random.Random(0).randbytes(3000).decode("utf-8", errors="replace")
+    with pytest.raises(ValueError, match="no result on its output"):
+        parse_result(rubbish + "\n7")

@@ -21,6 +21,7 @@ from machines import SPACE, Together, cost_of
 
 import crashbo
 from crashbo import processes
+from crashbo.optimizer.attendance import Attendance, Sheet, attended
 from deaths import die, gone, pids, wait_for
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs fork and /proc")
@@ -316,11 +317,28 @@ def test_an_executor_s_own_error_is_raised_and_no_crash():
 
 
 def test_an_executor_out_of_reach_keeps_the_time_itself(monkeypatch):
-    from crashbo.optimizer.attendance import Sheet, attended
-
     ending = attended(lambda params: time.sleep(60), {}, Sheet("/no/such/folder/1.", 0), 0.1)
     assert (ending.kind, ending.reason) == ("timeout", "no answer within 0.1 s")
     assert attended(lambda params: 2.0, {}, Sheet("/no/such/folder/1.", 0), 60.0).cost == 2.0
+
+
+def test_a_call_whose_process_is_dead_is_not_late(tmp_path):
+    attendance = Attendance()
+    try:
+        sheet = attendance.sheet()
+        pid = os.fork()
+        if pid == 0:
+            with sheet.signed():
+                time.sleep(600)
+        assert wait_for(lambda: attendance.since(sheet) is not None)
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        assert attendance.process(sheet) == pid  # which one it was is still known
+        assert attendance.since(sheet) is None  # Dask may run it again, later
+        with sheet.signed():
+            assert attendance.since(sheet) > time.monotonic() - 60
+    finally:
+        attendance.close()
 
 
 def test_a_suspect_is_run_again_alone():
@@ -382,6 +400,14 @@ def forks_and_comes_back(params):
     if os.fork() == 0:
         raise ValueError("in the fork")
     return 1.0
+
+
+@pytest.mark.parametrize("where", [{}, {"n_parallel": 2}, {"executor": ThreadPoolExecutor(1)}])
+def test_an_experiment_that_exits_here_is_an_error(where):
+    result = quick(exits, on_error="crash", trials=2, **where)
+    assert [(t.state, t.reason) for t in result.trials] == [("crash", "SystemExit: 3")] * 2
+    with pytest.raises(SystemExit):
+        quick(exits, **where)
 
 
 @pytest.mark.parametrize("where", ["workers", "pool"])

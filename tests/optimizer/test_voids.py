@@ -220,8 +220,14 @@ def test_what_users_queue_and_their_own_strategies_are_left_alone():
 
 
 def trials(*reasons, successes=0):
-    told = [Trial(i, {}, "void", reason=reason) for i, reason in enumerate(reasons)]
-    return [*told, *(Trial(100 + i, {}, "success", cost=1.0) for i in range(successes)), Trial(999, {})]
+    told = [Trial(i, {"x": i}, "void", reason=reason) for i, reason in enumerate(reasons)]
+    return [*told, *(Trial(100 + i, {"x": 100 + i}, "success", cost=1.0) for i in range(successes)), Trial(999, {})]
+
+
+def test_a_void_whose_setting_was_tried_again_is_none_of_too_many():
+    told = trials(*["lease ran out"] * 6, successes=3)
+    assert too_many(told) is not None
+    assert too_many([*told, *(Trial(200 + i, {"x": i}, "crash") for i in range(2))]) is None
 
 
 def test_five_voids_that_are_a_third_of_what_was_told_are_too_many():
@@ -230,7 +236,7 @@ def test_five_voids_that_are_a_third_of_what_was_told_are_too_many():
     assert too_many(trials(*["no power"] * 5, successes=11)) is None
     words = too_many(trials(*["no power"] * 5, successes=10))
     assert words.startswith("5 of 15 trials were void, most often because: no power. A void teaches nothing")
-    assert "on_error='crash' in minimize" in words
+    assert "on_timeout or on_error='crash' in minimize" in words
     assert too_many(trials(*[""] * 5)).startswith("5 of 5 trials were void. A void")
 
 

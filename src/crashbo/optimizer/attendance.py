@@ -9,6 +9,7 @@ call keeps the time itself.
 
 import contextlib
 import os
+import platform
 import shutil
 import tempfile
 import threading
@@ -20,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from crashbo import processes
-from crashbo.optimizer.experiment import Ending, Experiment, Failure, sent_outcome_of
+from crashbo.optimizer.experiment import Ending, Experiment, Failure, outcome_of, sent_outcome_of
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,7 @@ class Sheet:
         with ExitStack() as stack:
             try:
                 file = stack.enter_context(open(self.path, "w"))
-                file.write(f"{os.getpid()} {time.time_ns()}")
+                file.write(f"{os.getpid()} {platform.node()} {processes.started(os.getpid())} {time.time_ns()}")
                 file.flush()
             except OSError:
                 yield False
@@ -72,16 +73,16 @@ class Attendance:
         return Sheet(str(self.folder / f"{self._count}."), os.getpid())
 
     def since(self, sheet: Sheet) -> float | None:
-        """When a call was first seen to have begun; None before, and after its end."""
+        """When a call was first seen to have begun; None before, and after its end or that of its process."""
         said = self._said(sheet)
-        if said is None:
+        if said is None or _is_dead(*said.split()[:3]):  # the executor may run again what died
             return None
-        if self._seen.get(sheet, ("",))[0] != said:  # a second time, where the executor runs again what died
+        if self._seen.get(sheet, ("",))[0] != said:
             self._seen[sheet] = said, time.monotonic()
         return self._seen[sheet][1]
 
     def process(self, sheet: Sheet) -> int | None:
-        """In which process a call is under way."""
+        """In which process a call is under way, or was when that died."""
         said = self._said(sheet)
         return None if said is None else int(said.split()[0])
 
@@ -94,29 +95,28 @@ class Attendance:
             text = Path(sheet.path).read_text()
         except OSError:
             return None
-        return text if len(text.split()) == 2 else None
+        return text if len(text.split()) == 4 else None
+
+
+def _is_dead(pid: str, machine: str, begun: str) -> bool:
+    return machine == platform.node() and not processes.lives(int(pid), begun)
 
 
 def attended(experiment: Experiment, params: Mapping[str, Any], sheet: Sheet, seconds: float | None) -> Ending:
     """Run an experiment in an executor's worker."""
     here = os.getpid()
+    run = outcome_of if here == sheet.owner else sent_outcome_of
     with sheet.signed() as watched:
-        try:
-            if not watched and seconds is not None:
-                return _in_time(experiment, params, seconds)
-            return sent_outcome_of(experiment, params)
-        except SystemExit as end:
-            code = end.code if isinstance(end.code, int) else int(end.code is not None)
-            return Failure("death", processes.how_it_ended(code))
-        finally:
-            if os.getpid() != here:  # a fork that the experiment made, and that came back as well
-                os._exit(0)
+        ending = run(experiment, params) if watched or seconds is None else _in_time(run, experiment, params, seconds)
+        if os.getpid() != here:  # a fork that the experiment made, and that came back as well
+            os._exit(0)
+        return ending
 
 
-def _in_time(experiment: Experiment, params: Mapping[str, Any], seconds: float) -> Ending:
+def _in_time(run: Callable[..., Ending], experiment: Experiment, params: Mapping[str, Any], seconds: float) -> Ending:
     """Run an experiment, and give it up when it takes too long: nobody else sees when it began."""
     came: list[Ending] = []
-    thread = threading.Thread(target=lambda: came.append(sent_outcome_of(experiment, params)), daemon=True)
+    thread = threading.Thread(target=lambda: came.append(run(experiment, params)), daemon=True)
     thread.start()
     thread.join(seconds)
     return came[0] if came else Failure("timeout", f"no answer within {seconds:g} s")

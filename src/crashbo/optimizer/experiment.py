@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from crashbo import processes
 from crashbo.optimizer.records import Crash, Fault, Outcome, Void
 from crashbo.search.space import is_number
 
@@ -24,7 +25,7 @@ class Failure:
 
     kind: Literal["timeout", "death", "error", "nan", "executor"]  # the last is no fault of the experiment
     reason: str
-    error: Exception | None = None  # what to raise, where that is asked for
+    error: BaseException | None = None  # what to raise, where that is asked for
 
     def sendable(self) -> "Failure":
         """The same for another process, where the traceback would be lost, and whatever else cannot be sent."""
@@ -77,8 +78,8 @@ def outcome_of(experiment: Experiment, params: Mapping[str, Any]) -> Ending:
         answer = experiment(dict(params))
     except (Crash, Void) as outcome:
         return outcome
-    except Exception as error:
-        return Failure("error", _brief(f"{type(error).__name__}: {error}"), error)
+    except (Exception, SystemExit) as error:
+        return Failure("error", brief(f"{type(error).__name__}: {error}"), error)
     if isinstance(answer, Outcome):
         answer = replace(answer, cost=_scalar(answer.cost))
         cost = answer.cost
@@ -91,7 +92,7 @@ def outcome_of(experiment: Experiment, params: Mapping[str, Any]) -> Ending:
         "A trial without a cost is a Crash or a Void."
     )
     absent = cost is None or (isinstance(cost, float) and not math.isfinite(cost))
-    return Failure("nan" if absent else "error", _brief(f"no finite cost: {answer!r}"), refusal)
+    return Failure("nan" if absent else "error", brief(f"no finite cost: {answer!r}"), refusal)
 
 
 def _scalar(answer: Any) -> Any:
@@ -100,11 +101,15 @@ def _scalar(answer: Any) -> Any:
 
 
 def sent_outcome_of(experiment: Experiment, params: Mapping[str, Any]) -> Ending:
-    """Run the experiment where its outcome has to be sent to another process."""
+    """Run the experiment in a process of its own, from which its outcome has to be sent."""
     outcome = outcome_of(experiment, params)
+    if isinstance(outcome, Failure) and isinstance(outcome.error, SystemExit):
+        code = outcome.error.code
+        return Failure("death", processes.how_it_ended(code if isinstance(code, int) else int(code is not None)))
     return outcome.sendable() if isinstance(outcome, Failure) else outcome
 
 
-def _brief(words: str) -> str:
+def brief(words: str) -> str:
+    """The first line, and not too much of it."""
     first = words.partition("\n")[0]
     return first if len(first) <= _WORDS else first[: _WORDS - 1] + "…"

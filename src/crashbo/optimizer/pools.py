@@ -18,7 +18,7 @@ from typing import Any, Protocol
 
 from crashbo import processes
 from crashbo.optimizer.attendance import NO_SHEET, Attendance, Sheet, attended
-from crashbo.optimizer.experiment import Ending, Experiment, Failure, outcome_of, sent_outcome_of
+from crashbo.optimizer.experiment import Ending, Experiment, Failure, brief, outcome_of, sent_outcome_of
 from crashbo.optimizer.records import Trial
 from crashbo.workers import CannotStart, Died, Late, Limits, Workers
 
@@ -48,7 +48,7 @@ class Call:
         if isinstance(error, Late):
             return Failure("timeout", str(error))
         if isinstance(error, Died) or type(error).__name__ in _DEATHS:
-            return Failure("death", str(error).partition("\n")[0])
+            return Failure("death", brief(" ".join(str(error).split())))
         if isinstance(error, Exception):
             return Failure("executor", str(error), error)
         raise error  # Ctrl-C, in an experiment that runs here
@@ -308,7 +308,8 @@ class Borrowed:
         self._executor = new = _successor_of(self._executor)
         self._successor = new if isinstance(new, ProcessPoolExecutor) else None
         if new is None or self._false_starts >= _FALSE_STARTS:
-            self.lost = f"the executor can run nothing any more ({why}). What was told is kept: go on with a new one"
+            words = brief(" ".join(why.split()))
+            self.lost = f"the executor can run nothing any more ({words}). What was told is kept: go on with a new one"
 
     def _unstick(self) -> None:
         """Every worker hangs in a call that was given up: a pool of processes is replaced, any other is waited for."""

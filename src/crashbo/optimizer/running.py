@@ -163,7 +163,7 @@ class Loop:
     def _tell(self, came: "Sequence[tuple[Trial, Ending]]") -> None:
         """Tell them all, before anybody hears of it: what a callback raises must not lose the next outcome."""
         told: list[Trial] = []
-        errors: list[Exception] = []
+        errors: list[BaseException] = []
         for trial, ending in came:
             try:
                 outcome = ending if not isinstance(ending, Failure) else self._counted(ending, errors)
@@ -180,7 +180,7 @@ class Loop:
         if errors:
             raise errors[0]
 
-    def _counted(self, failure: Failure, errors: list[Exception]) -> Crash | Void:
+    def _counted(self, failure: Failure, errors: list[BaseException]) -> Crash | Void:
         """What a failure is told as; its error joins those that are to be raised, if it is."""
         if self.pool.processes and isinstance(failure.error, MemoryError):
             failure = Failure("death", f"out of memory: {failure.error!r}")

@@ -18,15 +18,21 @@ _WIDTH = 120  # of a reason: it may be a whole traceback
 def too_many(trials: Iterable[Trial]) -> str | None:
     """Words on voids that are more than anyone would expect, at least five and a third of what was told; else None."""
     told = [t for t in trials if t.state != "pending"]
-    voids = [t for t in told if t.state == "void"]
+    known = {_setting(t) for t in told if t.counts}  # where it was not the setting, and was tried again
+    voids = [t for t in told if t.state == "void" and _setting(t) not in known]
     if len(voids) < max(_FEWEST, _SHARE * len(told)):
         return None
     reason = commonest(t.reason for t in voids)
     why = f", most often because: {reason}" if reason else ""
     return (
         f"{len(voids)} of {len(told)} trials were void{why}. A void teaches nothing of its parameters: if they caused "
-        "it, tell it as a crash (on_error='crash' in minimize, on_fail='crash' in Optuna, crash=... in tell)."
+        "it, have it count as a crash (on_death, on_timeout or on_error='crash' in minimize, on_fail or on_death="
+        "'crash' in Optuna, crash=... in tell)."
     )
+
+
+def _setting(trial: Trial) -> str:
+    return repr(sorted(trial.params.items()))
 
 
 def commonest(reasons: Iterable[str]) -> str:

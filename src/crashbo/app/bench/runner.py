@@ -34,6 +34,7 @@ _LEASE, _RENEWED = (
 _WORDS = 200  # characters of a command's own message that are kept as a reason
 _LONGEST_NUMBER = 400  # characters: the largest of all has 309 digits
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?|[+-]?(nan|inf|infinity)", re.ASCII | re.IGNORECASE)
+_SAMPLE, _STRANGE = 2_000, 0.1  # judgement: characters at the end, and the share of them that may be no text
 _SHELL = 128  # a shell, and whoever follows its custom, ends with this plus the signal that killed what it ran
 _DEADLY = [_SHELL + s for s in signal.Signals if s.name[3:] in ("ILL", "ABRT", "BUS", "FPE", "KILL", "SEGV")]
 
@@ -122,10 +123,16 @@ def parse_result(out: str) -> Told:
         if said.keys() & {"cost", "crash", "void"}:
             return _told(said)
     last = lines[-1] if lines else ""
-    is_text = "\0" not in out  # by chance, random bytes may end in a digit
-    if is_text and len(last) <= _LONGEST_NUMBER and _NUMBER.fullmatch(last):
+    if _is_text(out) and len(last) <= _LONGEST_NUMBER and _NUMBER.fullmatch(last):
         return _told({"cost": float(last)})
     raise ValueError(f"no result on its output, which ends with {_brief(last)!r}" if last else "no result: no output")
+
+
+def _is_text(out: str) -> bool:
+    """Whether an output ends in text; random bytes may end in a digit by chance."""
+    end = out[-_SAMPLE:]
+    strange = sum(c == "\ufffd" or not (c.isprintable() or c.isspace() or c == "\x1b") for c in end)
+    return strange <= _STRANGE * len(end)
 
 
 def _object(line: str) -> dict[str, Any]:

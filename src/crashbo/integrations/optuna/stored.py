@@ -33,16 +33,19 @@ def records(
 ) -> list[Trial]:
     """Every trial of a study as a crashbo record, in order. Params are those of Optuna.
 
+    What is not given is taken from the study's sampler if that is a CrashSampler, then from what was declared.
+
     Args:
         study: any study.
-        on_fail: how a FAIL counts of which no more is known; by default as declared, then "crash".
-        on_death: how the second death of a worker at one setting counts; by default as declared, then "crash".
+        on_fail: how a FAIL counts of which no more is known; by default "crash".
+        on_death: how the second death of a worker at one setting counts; by default "crash".
         lease: seconds after which the worker of a running trial is taken to be dead, unless it has its own lease.
         names: of constraints; a user attribute of this name counts as its measurement, too.
     """
     reading = Reading.of(study)
     said = Settings.of(on_fail=on_fail, on_death=on_death, lease=lease, constraints=names)
-    return reading.records(said.over(reading.declared))
+    given = getattr(study.sampler, "given", None)  # of a CrashSampler, which stands above this module
+    return reading.records((said.over(given) if isinstance(given, Settings) else said).over(reading.declared))
 
 
 @dataclass(frozen=True)
