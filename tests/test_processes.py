@@ -100,10 +100,17 @@ def test_a_fork_bears_the_mark_of_a_file_that_is_open(tmp_path):
             time.sleep(600)
     processes.end_marked(str(tmp_path / "8."))
     assert lives(pid)
+    with open(tmp_path / "7."):
+        reader = os.fork()
+        if reader == 0:
+            time.sleep(600)
     processes.end_marked(str(tmp_path), spare=[pid])
     assert lives(pid)
     processes.end_marked(str(tmp_path / "7."))
     assert os.waitpid(pid, 0)[1] == signal.SIGKILL
+    assert lives(reader)
+    os.kill(reader, signal.SIGKILL)
+    os.waitpid(reader, 0)
 
 
 @linux

@@ -111,8 +111,8 @@ def end_below(pid: int, spare: Iterable[int] = ()) -> None:
 def end_marked(mark: str, spare: Iterable[int] = ()) -> None:
     """Kill every process that bears a mark that begins so, with all its descendants, but for some.
 
-    A mark is a path: in the environment that a program was started with, or of a file that is open, as it is in every
-    fork of a process that has it open. So what outlived the one that started it is found, too.
+    A mark is a path: in the environment that a program was started with, or of a file that is open for writing, as it
+    is in every fork of a process that has it open. So what outlived the one that started it is found, too.
     """
     spared = {os.getpid(), *spare}
     for pid in [pid for pid in table() if LINUX and pid not in spared and _bears(pid, mark)]:
@@ -325,9 +325,16 @@ def _bears(pid: int, mark: str) -> bool:
     with contextlib.suppress(OSError):
         for number in os.listdir(f"/proc/{pid}/fd"):
             with contextlib.suppress(OSError):
-                if os.readlink(f"/proc/{pid}/fd/{number}").startswith(mark):
+                if os.readlink(f"/proc/{pid}/fd/{number}").startswith(mark) and _writes(pid, number):
                     return True
     return False
+
+
+def _writes(pid: int, number: str) -> bool:
+    """Whether a descriptor is for writing; who only reads a mark does not bear it."""
+    with open(f"/proc/{pid}/fdinfo/{number}") as file:
+        flags = next(int(line.split()[1], 8) for line in file if line.startswith("flags:"))
+    return flags & os.O_ACCMODE == os.O_WRONLY
 
 
 def _prctl(option: int, value: int) -> None:

@@ -468,7 +468,7 @@ def test_more_voids_than_anyone_would_expect_are_said_once():
 
     study = optuna.create_study(sampler=CrashSampler(on_fail="void", seed=0))
     with pytest.warns(
-        RuntimeWarning, match=r"trials were void, most often because: MemoryError.+on_fail='crash'"
+        RuntimeWarning, match=r"trials were void, most often because: MemoryError.+on_fail or on_death='crash'"
     ) as said:
         study.optimize(objective, n_trials=14, catch=MemoryError)
     assert len([warning for warning in said if "void" in str(warning.message)]) == 1
