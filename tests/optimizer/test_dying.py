@@ -182,6 +182,8 @@ def test_an_outcome_that_the_study_cannot_take_is_an_error():
         (r"workers must be given without executor; got 2 and both\. ", {"workers": 2, "executor": Together()}),
         (r"workers must be given without n_parallel; got 2 and both\. ", {"workers": 2, "n_parallel": 2}),
         (r"memory must go with workers or an executor of processes; got neither\. ", {"memory": "2GB"}),
+        (r"executor must be one such as concurrent\.futures has; got 5\. ", {"executor": 5}),
+        (r"callbacks must be a list of functions; got 5\. ", {"callbacks": 5}),
         (r"memory must be a size such as .+; got 'much'\. ", {"memory": "much", "workers": 1}),
         (r"on_death must go with workers or an executor of processes; got neither\. ", {"on_death": "void"}),
         (r"on_death must be 'crash' or 'void'; got 'raise'\. ", {"on_death": "raise", "workers": 1}),
@@ -312,8 +314,9 @@ def test_jobs_that_are_no_futures_will_do():
 
 
 def test_an_executor_s_own_error_is_raised_and_no_crash():
-    with ProcessPoolExecutor(1) as pool, pytest.raises(Exception, match=r"pickle|lambda"):
+    with ProcessPoolExecutor(1) as pool, pytest.raises(Exception, match=r"pickle|lambda") as caught:
         quick(lambda params: 1.0, executor=pool, on_error="crash")
+    assert "Or give workers=." in caught.value.__notes__[0]
 
 
 def test_an_executor_out_of_reach_keeps_the_time_itself(monkeypatch):

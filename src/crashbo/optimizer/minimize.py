@@ -156,6 +156,8 @@ def minimize(
     _check_count("trials", trials)
     if on_lost not in ("void", "crash", "repeat"):
         raise ValueError(f"on_lost must be 'void', 'crash' or 'repeat'; got {on_lost!r}. Choose one.")
+    if not (isinstance(callbacks, Sequence) and all(map(callable, callbacks))):
+        raise ValueError(f"callbacks must be a list of functions; got {callbacks!r}. Write [function].")
     rules = Rules(on_timeout, on_death, on_error, on_nan)
     study = Study.of(space, constraints, **options)
     optimizer = Optimizer(replace(study, risk=announced(study.risk, trials)), seed=seed, start=start)
@@ -191,6 +193,8 @@ def _pool(
     if workers is not None and (executor is not None or n_parallel is not None):
         other = "executor" if executor is not None else "n_parallel"
         raise ValueError(f"workers must be given without {other}; got {workers} and both. Leave {other} out.")
+    if executor is not None and not callable(getattr(executor, "submit", None)):
+        raise ValueError(f"executor must be one such as concurrent.futures has; got {executor!r}. Or give workers=4.")
     size = None if memory is None else processes.bytes_of(memory)
     in_processes = workers is not None or not (executor is None or isinstance(executor, ThreadPoolExecutor))
     if not in_processes and (size is not None or rules.on_death != "crash"):

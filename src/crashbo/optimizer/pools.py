@@ -50,6 +50,10 @@ class Call:
         if isinstance(error, Died) or type(error).__name__ in _DEATHS:
             return Failure("death", brief(" ".join(str(error).split())))
         if isinstance(error, Exception):
+            if "pickle" in str(error):
+                error.add_note(
+                    "The experiment must be one that can be sent: of a module's top level. Or give workers=."
+                )
             return Failure("executor", str(error), error)
         raise error  # Ctrl-C, in an experiment that runs here
 
