@@ -259,6 +259,7 @@ def _keep(pipe: Connection, inherited: Connection | None, plan: _Plan) -> None:
         traceback.print_exc()
     finally:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        signal.set_wakeup_fd(-1)
         keeper.end_all()
         pipe.close()
         os._exit(0)

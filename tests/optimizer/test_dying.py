@@ -538,6 +538,22 @@ def told(path):
     return [(e["trial"]["number"], e["trial"]["state"]) for e in lines if e["event"] == "tell"]
 
 
+def test_a_death_teaches_what_a_polite_crash_does():
+    def polite(params):
+        if params["x"] + params["y"] > 1.2:
+            raise crashbo.Crash
+        return cost_of(params)
+
+    def deadly(params):
+        if params["x"] + params["y"] > 1.2:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return cost_of(params)
+
+    runs = [crashbo.minimize(f, SPACE, trials=16, workers=1, progress=False).trials for f in (polite, deadly)]
+    assert [(t.params, t.state, t.cost) for t in runs[0]] == [(t.params, t.state, t.cost) for t in runs[1]]
+    assert "crash" in {t.state for t in runs[0]}
+
+
 def test_callbacks_hear_of_every_trial_that_is_told():
     heard = []
     result = quick(cost_of, callbacks=[lambda optimizer, trial: heard.append((optimizer.trials[-1].number, trial))])
@@ -588,6 +604,27 @@ def test_the_library_speaks_to_its_logger_and_prints_nothing(caplog, capfd):
     assert "crash: fuse" in said
     assert "void: no power" in said
     assert capfd.readouterr() == ("", "")
+
+
+def test_workers_that_die_print_nothing(tmp_path):
+    script = tmp_path / "quiet.py"
+    script.write_text(
+        textwrap.dedent("""
+            import os, signal, time
+            import crashbo
+            def experiment(params):
+                time.sleep(0.02)
+                if params["x"] > 0.7:
+                    os.kill(os.getpid(), signal.SIGKILL)
+                if params["x"] < 0.2:
+                    raise KeyboardInterrupt
+                return params["x"]
+            for _ in range(3):
+                crashbo.minimize(experiment, {"x": (0, 1)}, trials=12, workers=3, strategy="random", progress=False)
+        """)
+    )
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
 def test_without_a_listener_nothing_is_printed():
