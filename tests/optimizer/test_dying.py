@@ -493,6 +493,22 @@ def test_a_bystander_is_neither_crash_nor_void(tmp_path):
     check(result)
 
 
+def test_a_bystander_is_run_to_its_end_though_the_study_is_over(tmp_path):
+    with ProcessPoolExecutor(3) as pool:
+        run = {"executor": pool, "stop": [crashbo.stopping.MaxCrashes(1)]}
+        result = study(waits_or_dies, ways("kill", GOOD, GOOD, GOOD, GOOD), **run)
+    assert result.stopped == "1 crashes"
+    assert sorted(states(result)) == ["crash", "success", "success"]
+
+
+def waits_or_dies(params):
+    time.sleep(0.5)
+    if params["how"] == "kill":
+        os.kill(os.getpid(), signal.SIGKILL)
+    time.sleep(0.5)
+    return 1.0
+
+
 @pytest.mark.parametrize("where", ["workers", "pool", "threads"])
 def test_killed_at_any_moment_the_same_call_goes_on_at_once_and_nothing_is_left(where, tmp_path):
     path = tmp_path / "study.jsonl"

@@ -88,8 +88,9 @@ class Loop:
     stop: tuple[StopRule, ...]
     shown: Progress | None = None
     callbacks: Sequence[Callback] = ()
-    again: deque[Trial] = field(default_factory=deque)  # to be run, asked before
-    suspects: deque[Trial] = field(default_factory=deque)  # to be run alone: one of them ended its pool
+    again: deque[Trial] = field(default_factory=deque)  # to be run once more, of an earlier process
+    suspects: deque[Trial] = field(default_factory=deque)  # to be run once more, alone: one of them ended its pool
+    spared: deque[Trial] = field(default_factory=deque)  # to be run once more: they ran beside it
     running: list[Call] = field(default_factory=list)
     voids: int = 0  # in a row
 
@@ -107,8 +108,10 @@ class Loop:
         reason = None
         try:
             while True:
-                reason = reason or self._reason_to_stop()
-                while reason is None and self._room() and self._free():
+                if self.pool.lost is not None:
+                    self._give_up()
+                reason = reason or self.pool.lost or self._reason_to_stop()
+                while (reason is None or self.suspects or self.spared) and self._room() and self._free():
                     self._start()
                 if not self.running and (reason is not None or not self._room()):
                     return reason or f"{self.trials} trials"
@@ -128,17 +131,18 @@ class Loop:
 
     def _start(self) -> None:
         alone = bool(self.suspects)
-        queue = self.suspects or self.again
+        queue = self.suspects or self.spared or self.again
         trial = queue.popleft() if queue else self.recorded.ask()
         self.running.append(self.pool.start(trial, alone=alone))
 
+    def _give_up(self) -> None:
+        """Nothing can run any more."""
+        left = [*self.suspects, *self.spared]
+        self.suspects.clear()
+        self.spared.clear()
+        self._tell([(trial, Void("not run: the executor was lost")) for trial in left])
+
     def _reason_to_stop(self) -> str | None:
-        if self.pool.lost is not None:
-            left = [*self.again, *self.suspects]
-            self._tell([(trial, Void("not run: the executor was lost")) for trial in left])
-            self.again.clear()
-            self.suspects.clear()
-            return self.pool.lost
         if self.voids >= _MOST_VOIDS:
             return f"{self.voids} void trials in a row"
         return next((reason for rule in self.stop if (reason := rule(self.recorded.optimizer))), None)
@@ -149,7 +153,7 @@ class Loop:
         if (wreck := self.pool.wreck(self.running)) is not None:
             came |= {call: Failure("death", why) for call, why in wreck.died.items()}
             self.suspects.extend(call.trial for call in wreck.suspects)
-            self.again.extend(call.trial for call in wreck.spared)
+            self.spared.extend(call.trial for call in wreck.spared)
             gone = {*came, *wreck.suspects, *wreck.spared}
             _log.warning("a pool of workers broke: %d died, %d may have been it", len(wreck.died), len(wreck.suspects))
             self.running = [call for call in self.running if call not in gone]
