@@ -64,16 +64,13 @@ def below(pid: int, now: Mapping[int, Known] | None = None) -> list[int]:
 
 def started(pid: int) -> str | None:
     """When a process began, in the kernel's own count; None if there is none."""
-    if not LINUX:
-        known = table().get(pid)
-        return None if known is None else known.started
-    found = _read_stat(pid)
-    return None if found is None else found.started
+    known = _known(pid)
+    return None if known is None else known.started
 
 
-def lives(pid: int, begun: str) -> bool:
+def lives(pid: int, begun: str, now: Mapping[int, Known] | None = None) -> bool:
     """Whether the process that began then still lives."""
-    known = _read_stat(pid) if LINUX else table().get(pid)
+    known = _known(pid) if now is None else now.get(pid)
     return known is not None and known.started == begun and known.state not in "ZX"
 
 
@@ -276,6 +273,10 @@ def _kill(pids: Iterable[int]) -> None:
             os.kill(pid, signal.SIGKILL)
 
 
+def _known(pid: int) -> Known | None:
+    return _read_stat(pid) if LINUX else table().get(pid)
+
+
 def _of_proc() -> Iterator[Known]:
     for name in os.listdir("/proc"):
         if name.isdigit() and (known := _read_stat(int(name))) is not None:
@@ -361,12 +362,12 @@ def _stand_sentry() -> None:
                 watched[int(word)] = begun
         now = table()
         for pid, begun in list(watched.items()):
-            if _lives(now, pid, begun):
+            if lives(pid, begun, now):
                 kin.setdefault(pid, {}).update({one: now[one].started for one in below(pid, now)})
             else:
                 del watched[pid]
                 for one, since in kin.pop(pid, {}).items():
-                    if _lives(now, one, since):
+                    if lives(one, since, now):
                         end_tree(one)
                 for sheet in _sheets(sys.argv[2], pid):
                     end_marked(sheet)
@@ -388,10 +389,6 @@ def _sheets(folder: str, pid: int) -> Iterator[str]:
             with contextlib.suppress(OSError), open(path) as file:
                 if file.read().split()[:1] == [str(pid)]:
                     yield path
-
-
-def _lives(now: Mapping[int, Known], pid: int, begun: str) -> bool:
-    return pid in now and now[pid].started == begun and now[pid].state not in "ZX"
 
 
 if __name__ == "__main__":

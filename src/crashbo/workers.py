@@ -40,7 +40,6 @@ _GRACE = 1.0  # seconds that an idle worker has to end by itself
 _TRIES = 2  # workers that may fail to start, one after another
 
 Task = Callable[..., Any]
-Message = tuple[str, int, bytes]  # what, of which call, and more
 
 
 class Died(Exception):
@@ -129,9 +128,8 @@ class Workers:
                     raise OSError
                 self._pipe.send(("call", number, message))
             except OSError:
-                self._calls.pop(number, None)
-                future.set_running_or_notify_cancel()
-                future.set_exception(self._gone())
+                del self._calls[number]
+                _settle(future, error=self._gone())
         return future
 
     def close(self) -> None:

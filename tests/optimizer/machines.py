@@ -1,11 +1,11 @@
 """Machines to tune, importable by worker processes."""
 
 import os
-import time
 from concurrent.futures import Executor, Future
 from pathlib import Path
 
 import crashbo
+from deaths import wait_for
 
 SPACE = {"x": (0.0, 1.0), "y": (0.0, 1.0)}
 THRESHOLD = 1.2
@@ -41,16 +41,6 @@ def run(optimizer, trials, outcome=telling):
         asked.append(trial.params)
         optimizer.tell(trial, **outcome(trial.params))
     return asked
-
-
-def wait_for(condition, seconds=30.0):
-    """Whether the condition came true in time."""
-    end = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > end:
-            return False
-        time.sleep(0.005)
-    return True
 
 
 class Together(Executor):

@@ -13,6 +13,7 @@ import threading
 import time
 from collections import Counter
 from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -119,8 +120,9 @@ def test_an_experiment_out_of_memory_by_its_own_account_has_died():
 
     result = quick(experiment, workers=1, trials=1)
     assert (result.trials[0].state, result.trials[0].reason) == ("crash", "out of memory: MemoryError('no room')")
-    with pytest.raises(MemoryError):
-        quick(experiment, trials=1)  # here it is an exception as any other
+    for here in ({}, {"executor": ThreadPoolExecutor(1)}):  # there it is an exception as any other
+        with pytest.raises(MemoryError):
+            quick(experiment, trials=1, **here)
 
 
 @pytest.mark.parametrize("where", [{}, {"workers": 2}, {"n_parallel": 2}])
@@ -348,15 +350,18 @@ def test_a_suspect_is_run_again_alone():
     """Two ran when somebody ended the pool by the signal that the pool itself uses: which, nobody can tell."""
 
     with ProcessPoolExecutor(2) as pool:
-        result = study(terminated, ways("kill", GOOD, GOOD, GOOD), executor=pool, timeout=None)
+        result = study(
+            partial(dies_amid_others, signal.SIGTERM), ways("kill", GOOD, GOOD, GOOD), executor=pool, timeout=None
+        )
     assert [(t.params["how"], t.state) for t in result.trials] == [("kill", "crash"), *[(GOOD, "success")] * 3]
 
 
-def terminated(params):
-    time.sleep(0.3)
+def dies_amid_others(number, params):
+    """A second of work; where it is deadly, a signal of this number in the midst of it."""
+    time.sleep(0.5)
     if params["how"] == "kill":
-        os.kill(os.getpid(), signal.SIGTERM)
-    time.sleep(0.3)
+        os.kill(os.getpid(), number)
+    time.sleep(0.5)
     return 1.0
 
 
@@ -496,17 +501,9 @@ def test_a_bystander_is_neither_crash_nor_void(tmp_path):
 def test_a_bystander_is_run_to_its_end_though_the_study_is_over(tmp_path):
     with ProcessPoolExecutor(3) as pool:
         run = {"executor": pool, "stop": [crashbo.stopping.MaxCrashes(1)]}
-        result = study(waits_or_dies, ways("kill", GOOD, GOOD, GOOD, GOOD), **run)
+        result = study(partial(dies_amid_others, signal.SIGKILL), ways("kill", GOOD, GOOD, GOOD, GOOD), **run)
     assert result.stopped == "1 crashes"
     assert sorted(states(result)) == ["crash", "success", "success"]
-
-
-def waits_or_dies(params):
-    time.sleep(0.5)
-    if params["how"] == "kill":
-        os.kill(os.getpid(), signal.SIGKILL)
-    time.sleep(0.5)
-    return 1.0
 
 
 @pytest.mark.parametrize("where", ["workers", "pool", "threads"])

@@ -103,10 +103,14 @@ def _scalar(answer: Any) -> Any:
 def sent_outcome_of(experiment: Experiment, params: Mapping[str, Any]) -> Ending:
     """Run the experiment in a process of its own, from which its outcome has to be sent."""
     outcome = outcome_of(experiment, params)
-    if isinstance(outcome, Failure) and isinstance(outcome.error, SystemExit):
+    if not isinstance(outcome, Failure):
+        return outcome
+    if isinstance(outcome.error, SystemExit):
         code = outcome.error.code
         return Failure("death", processes.how_it_ended(code if isinstance(code, int) else int(code is not None)))
-    return outcome.sendable() if isinstance(outcome, Failure) else outcome
+    if isinstance(outcome.error, MemoryError):
+        return Failure("death", f"out of memory: {outcome.error!r}")
+    return outcome.sendable()
 
 
 def brief(words: str) -> str:

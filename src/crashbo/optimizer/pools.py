@@ -84,8 +84,6 @@ class Wreck:
 class Pool(Protocol):
     """Runs experiments."""
 
-    processes: bool  # whether an experiment's death leaves us alive
-
     def start(self, trial: Trial, *, alone: bool) -> Call:
         """Run the experiment on a trial; alone, if nothing else runs beside it."""
 
@@ -112,11 +110,10 @@ class Pool(Protocol):
 class _Own:
     """What the pools have in common that are ours: as many places as were asked for, and no wreck."""
 
-    processes = False
     lost: str | None = None
 
     def __init__(self, experiment: Experiment, count: int, seconds: float | None = None) -> None:
-        self._run = partial(sent_outcome_of if self.processes else outcome_of, experiment)
+        self._run = partial(outcome_of, experiment)
         self._count, self._seconds = count, seconds
 
     def free(self, running: Sequence[Call]) -> int:
@@ -159,11 +156,9 @@ class Threads(_Own):
 class Kept(_Own):
     """Workers of our own, which may die: a process each, held to its limits by a keeper."""
 
-    processes = True
-
     def __init__(self, experiment: Experiment, count: int, limits: Limits) -> None:
         super().__init__(experiment, count)
-        self._limits = limits
+        self._run, self._limits = partial(sent_outcome_of, experiment), limits
         self._workers = Workers(self._run, count, limits)
 
     def start(self, trial: Trial, *, alone: bool) -> Call:
@@ -187,8 +182,6 @@ class Kept(_Own):
 
 class Borrowed:
     """Somebody's executor. What it cannot do, end a call or say which one died, is made up for as far as possible."""
-
-    processes = True
 
     def __init__(
         self, executor: Any, experiment: Experiment, count: int | None, seconds: float | None, memory: float | None

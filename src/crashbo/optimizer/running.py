@@ -186,8 +186,6 @@ class Loop:
 
     def _counted(self, failure: Failure, errors: list[BaseException]) -> Crash | Void:
         """What a failure is told as; its error joins those that are to be raised, if it is."""
-        if self.pool.processes and isinstance(failure.error, MemoryError):
-            failure = Failure("death", f"out of memory: {failure.error!r}")
         if self.rules.word(failure) == "raise":
             assert failure.error is not None
             errors.append(failure.error)
