@@ -88,15 +88,16 @@ class Workers:
         function: what a worker calls.
         count: the most workers; each is started when it is first needed.
         limits: of every call, from the moment it begins.
+        start: "fork" or "spawn"; by default as multiprocessing was told, else whichever is sound here.
     """
 
-    def __init__(self, function: Task, count: int, limits: Limits = _FREE) -> None:
+    def __init__(self, function: Task, count: int, limits: Limits = _FREE, *, start: str | None = None) -> None:
         if multiprocessing.current_process().daemon:
             raise ValueError(
                 "workers must be started where processes may have children; this one is a daemon of multiprocessing. "
                 "Call it in the main process."
             )
-        context = _context()
+        context = multiprocessing.get_context(start) if start else _context()
         task = function if context.get_start_method() == "fork" else _Sent.of(function)
         ours, theirs = context.Pipe()
         inherited = ours if context.get_start_method() == "fork" else None

@@ -8,10 +8,11 @@ from pathlib import Path
 
 from crashbo.app import results
 from crashbo.app.results import Origin
-from crashbo.paper.campaign import Campaign, run_all
+from crashbo.campaigns.run_log import RunLog
+from crashbo.campaigns.running import cores, run_all
+from crashbo.paper.campaign import Campaign
 from crashbo.paper.methods import METHODS, PROBLEMS
-from crashbo.paper.run_log import RunLog
-from crashbo.paper.runs import Run
+from crashbo.paper.runs import Run, Spec, execute, plain, revived
 from crashbo.paper.summary import Summary, claims, summarise
 
 _REPEATS, _TRIALS = 20, 100
@@ -50,13 +51,13 @@ def reproduce(options: argparse.Namespace) -> str:
     if ":" in (options.problems or ""):
         _look_here_for_modules()
     campaign = campaign_of(options)
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    with RunLog(options.output / "runs") as log, _Progress() as progress:
-        runs = run_all(campaign.specs(), log, workers=options.workers or cores, report=progress)
+    log: RunLog[Spec, Run] = RunLog(options.output / "runs", plain, revived)
+    with log, _Progress() as progress:
+        runs = run_all(campaign.specs(), execute, log, workers=options.workers or cores(), report=progress)
     summary = summarise(campaign, runs)
     plots.save(result_plots.draw_figure(summary), options.output / "figure.png")
     plots.save(result_plots.draw_curves(summary), options.output / "curves.png")
-    origin = Origin(_command(campaign), cores)
+    origin = Origin(_command(campaign), cores())
     results.write_csv(summary, options.output)
     (options.output / "results.md").write_text(results.markdown(summary, origin), encoding="utf-8")
     (options.output / "index.html").write_text(results.page(summary, origin, options.output), encoding="utf-8")

@@ -1,24 +1,13 @@
-"""A campaign: every method on every problem, repeat by repeat, on all cores.
+"""A campaign: every method on every problem, repeat by repeat.
 
 May import the public API and `problems`.
 """
 
-import multiprocessing
-import os
-import signal
-import threading
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from crashbo import problems
 from crashbo.paper.methods import METHODS
-from crashbo.paper.run_log import RunLog
-from crashbo.paper.runs import Run, Spec, execute
-
-# Called after each run with that run, the number of runs done and the total.
-Report = Callable[[Run, int, int], None]
-
-_THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
+from crashbo.paper.runs import Spec
 
 
 @dataclass(frozen=True)
@@ -74,38 +63,3 @@ class Campaign:
             for method in self.methods
             if (method, problem) not in refused
         ]
-
-
-def run_all(specs: Sequence[Spec], log: RunLog, *, workers: int, report: Report | None = None) -> list[Run]:
-    """The runs of all specs, in their order; those missing from the log are run now and logged as they finish."""
-    todo = [spec for spec in specs if spec not in log.runs]
-    if todo:
-        for name in _THREADS:  # read by the workers when they load NumPy: threads would compete for the cores
-            os.environ.setdefault(name, "1")
-        # Spawned, not forked, so that a worker's arithmetic does not depend on what this process has loaded.
-        with multiprocessing.get_context("spawn").Pool(min(workers, len(todo)), _prepare_worker) as pool:
-            for done, run in enumerate(pool.imap_unordered(_attempt, todo), start=1):
-                log.add(run)
-                if report is not None:
-                    report(run, done, len(todo))
-    return [log.runs[spec] for spec in specs]
-
-
-def _attempt(spec: Spec) -> Run:
-    try:
-        return execute(spec)
-    except Exception as error:
-        raise RuntimeError(f"{spec} failed: {error!r}") from error
-
-
-def _prepare_worker() -> None:
-    """Leave Ctrl-C to the parent, and exit when the parent does."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    parent = multiprocessing.parent_process()
-    assert parent is not None
-
-    def end_with_parent() -> None:
-        parent.join()
-        os._exit(1)
-
-    threading.Thread(target=end_with_parent, daemon=True).start()

@@ -1,0 +1,49 @@
+"""Our own strategies, with what successes measure and without.
+
+May import the public API, `problems` and `campaigns`.
+"""
+
+from functools import partial
+
+import crashbo
+from crashbo.benchmark.machine import Machine
+from crashbo.benchmark.methods.base import Method
+
+
+def run(machine: Machine, *, strategy: str = "eicc", risk: str | None = None, measures: bool = True) -> None:
+    """Ask and tell. Neither the noise nor a threshold is told."""
+    optimizer = crashbo.Optimizer(
+        machine.space,
+        machine.constraints if measures else [],
+        strategy=strategy,
+        risk=risk,
+        posterior="map" if risk == "paper" else "marginal",
+        start=[machine.start] if machine.start is not None else None,
+        seed=machine.seed,
+    )
+    while machine.left:
+        trial = optimizer.ask()
+        reply = machine(trial.params)
+        if reply.cost is None:
+            optimizer.tell(trial, crash=True)
+        else:
+            optimizer.tell(trial, cost=reply.cost, measured=reply.measured if measures else {})
+
+
+def _of_labels(name: str, label: str) -> Method:
+    """A strategy that has no use for measurements."""
+    return Method(name, label, partial(run, strategy=name, measures=False))
+
+
+METHODS = (
+    Method("eicc", "crashbo", run, measures=True),
+    Method("eicc-labels", "crashbo, labels only", partial(run, measures=False)),
+    Method("eicc-paper", "EIC², paper's rule", partial(run, risk="paper"), measures=True),
+    Method("eicc-paper-labels", "EIC², paper's rule, labels only", partial(run, risk="paper", measures=False)),
+    _of_labels("eic-classifier", "EI x classifier"),
+    _of_labels("ei-ac", "EI, adaptive penalty"),
+    _of_labels("floor-padding", "EI, floor padding"),
+    _of_labels("pibu", "PIBU"),
+    _of_labels("sobol", "Sobol"),
+    _of_labels("random", "Random"),
+)
