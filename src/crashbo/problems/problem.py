@@ -99,6 +99,7 @@ class Problem:
         machine: runs one experiment, with noise if there is an rng; by default only the readings are noisy.
         unmeasured: causes of crashes that nobody measures.
         start: safe params where studies begin; None for random ones.
+        median_safe_cost: of params drawn uniformly that do not crash, if known.
     """
 
     name: str
@@ -114,6 +115,7 @@ class Problem:
     machine: Callable[["Problem", Mapping[str, Any], np.random.Generator | None], Episode] = noisy_readings
     unmeasured: tuple[str, ...] = ()
     start: Mapping[str, Any] | None = None
+    median_safe_cost: float | None = None
 
     @property
     def constraints(self) -> list[Constraint | Unmeasured]:

@@ -1,0 +1,197 @@
+"""The lowest safe cost of a machine whose functions are known: found by brute force, not by a method of optimisation
+under crashes.
+
+May import the public API, from the modules that define it, and `problem`.
+
+Three stages, each from the best of the one before: points all over the space; many descents at once on the cost plus a
+penalty that grows; and from the best of them, descents that keep to the constraints exactly (SLSQP). In all of them
+whole numbers and options jump at random among their levels.
+
+U are points, (m, D); costs are scaled to the spread of the safe ones, margins crash above zero.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.optimize import minimize
+
+from crashbo.problems.families.instance import Instance
+from crashbo.problems.families.landscape import Array
+
+_POINTS = 32_768
+_WALKERS, _STEPS = 160, 120
+_FINAL = 10  # that are descended exactly
+_ROUNDS = 60  # of the last search at random
+_EPS = 1e-6
+_INSIDE = 1e-9  # margin that an optimum keeps from its boundary
+
+
+class _Scaled(NamedTuple):
+    """The machine's cost, scaled, and its margins."""
+
+    instance: Instance
+    zero: float
+    unit: float
+
+    def cost(self, U: Array) -> Array:
+        return (self.instance.cost(U) - self.zero) / self.unit
+
+    def safe_cost(self, U: Array) -> Array:
+        """Infinite where it crashes."""
+        return np.where(self.instance.excess(U).max(axis=1) <= -_INSIDE, self.cost(U), np.inf)
+
+
+def optimum(instance: Instance) -> Array:
+    """The best safe point that was found."""
+    rng = np.random.default_rng(instance.seed)
+    U = instance.uniform(_POINTS, rng)
+    if len(instance.landscape.hints):
+        U = np.vstack([_snapped(instance, instance.landscape.hints), U])
+    if instance.begin is not None:
+        U = np.vstack([instance.begin, U])
+    safe = instance.excess(U).max(axis=1) <= -_INSIDE
+    costs = instance.cost(U)
+    low = float(costs[safe].min())
+    scaled = _Scaled(instance, low, (instance.median - low) or 1.0)
+    order = np.argsort(np.where(safe, costs, np.inf))
+    # Half of them where it is best, half all over, safe or not; and where the landscape itself says.
+    walkers = np.vstack([U[order[: _WALKERS // 2]], U[rng.permutation(len(U))[: _WALKERS // 2]], U[:4]])
+    walkers = _descend(scaled, walkers, rng)
+    found = np.vstack([walkers, U[order[:_FINAL]]])
+    found = _apart(found[np.argsort(_hopes(scaled, found))])
+    ends = np.array([_exactly(scaled, u) for u in found[:_FINAL]] + [U[order[0]]])
+    best = ends[np.argmin(scaled.safe_cost(ends))]
+    return _shaken(scaled, best, rng)
+
+
+def _hopes(scaled: _Scaled, U: Array) -> Array:
+    """Costs, with a margin for points that are nearly safe: the exact descent will make them so."""
+    beyond = np.maximum(scaled.instance.excess(U).max(axis=1), 0.0)
+    return np.where(beyond < 0.05, scaled.cost(U) + 2.0 * beyond, np.inf)
+
+
+def _apart(U: Array) -> Array:
+    """The first of those that lie close to one another."""
+    kept: list[Array] = []
+    for u in U:
+        if all(np.abs(u - other).max() > 0.02 for other in kept):
+            kept.append(u)
+        if len(kept) == _FINAL:
+            break
+    return np.array(kept)
+
+
+def _descend(scaled: _Scaled, U: Array, rng: np.random.Generator) -> Array:
+    """All at once, by gradients of the cost and of a penalty that grows (Adam's steps, which know no units)."""
+    moving = _moving(scaled.instance)
+    first, second = np.zeros_like(U), np.zeros_like(U)
+    for step in range(1, _STEPS + 1):
+        rate, penalty = 0.08 * 0.96**step, 2.0 * 1.07**step
+        gradient = _gradient(scaled, U, penalty, moving)
+        first, second = 0.8 * first + 0.2 * gradient, 0.95 * second + 0.05 * gradient**2
+        move = first / (1.0 - 0.8**step) / (np.sqrt(second / (1.0 - 0.95**step)) + 1e-12)
+        U = np.clip(U - rate * move * moving, 0.0, 1.0)
+        if not moving.all() and step % 5 == 0:
+            U = _hop(scaled, U, penalty, rng)
+    return U
+
+
+def _penalised(scaled: _Scaled, U: Array, penalty: float) -> Array:
+    beyond: Array = np.sum(np.maximum(scaled.instance.excess(U), 0.0) ** 2, axis=1)
+    return scaled.cost(U) + penalty * beyond
+
+
+def _gradient(scaled: _Scaled, U: Array, penalty: float, moving: Array) -> Array:
+    """By forward differences, all coordinates of all points at once."""
+    m, D = U.shape
+    here = _penalised(scaled, U, penalty)
+    ahead = np.where(U + _EPS <= 1.0, _EPS, -_EPS)
+    steps = np.flatnonzero(moving)
+    near = np.repeat(U[None], len(steps), axis=0)
+    near[np.arange(len(steps)), :, steps] += ahead.T[steps]
+    there = _penalised(scaled, near.reshape(-1, D), penalty).reshape(len(steps), m)
+    gradient = np.zeros_like(U)
+    gradient[:, steps] = ((there - here) / ahead.T[steps]).T
+    return gradient
+
+
+def _hop(scaled: _Scaled, U: Array, penalty: float, rng: np.random.Generator) -> Array:
+    """One level of one parameter changed, where that is better."""
+    other = U.copy()
+    discrete = np.flatnonzero(_moving(scaled.instance) == 0.0)
+    chosen = rng.choice(discrete, len(U))
+    fresh = scaled.instance.uniform(len(U), rng)
+    other[np.arange(len(U)), chosen] = fresh[np.arange(len(U)), chosen]
+    better = _penalised(scaled, other, penalty) < _penalised(scaled, U, penalty)
+    return np.where(better[:, None], other, U)
+
+
+def _exactly(scaled: _Scaled, u: Array) -> Array:
+    """The end of a descent that keeps to the constraints; levels stay as they are."""
+    moving = np.flatnonzero(_moving(scaled.instance))
+    if not len(moving):
+        return u
+
+    def whole(v: Array) -> Array:
+        """The point, and its neighbours one step ahead, for differences."""
+        U = np.repeat(u[None], len(moving) + 1, axis=0)
+        U[:, moving] = np.clip(v, 0.0, 1.0)
+        ahead = np.where(U[0, moving] + _EPS <= 1.0, _EPS, -_EPS)
+        U[np.arange(1, len(moving) + 1), moving] += ahead
+        return U
+
+    def slopes(values: Array, v: Array) -> Array:
+        ahead = np.where(np.clip(v, 0.0, 1.0) + _EPS <= 1.0, _EPS, -_EPS)
+        return (values[1:] - values[0]) / ahead.reshape(-1, *[1] * (values.ndim - 1))
+
+    def cost(v: Array) -> tuple[float, Array]:
+        values = scaled.cost(whole(v))
+        return float(values[0]), slopes(values, v)
+
+    def room(v: Array) -> Array:
+        return -scaled.instance.excess(whole(v)[:1])[0] - 1e-7
+
+    def room_slopes(v: Array) -> Array:
+        return -slopes(scaled.instance.excess(whole(v)), v).T
+
+    done = minimize(
+        cost,
+        u[moving],
+        jac=True,
+        method="SLSQP",
+        bounds=[(0.0, 1.0)] * len(moving),
+        constraints={"type": "ineq", "fun": room, "jac": room_slopes},
+        options={"maxiter": 200, "ftol": 1e-12},
+    )
+    end = whole(done.x)[0]
+    return end if np.isfinite(end).all() else u
+
+
+def _shaken(scaled: _Scaled, u: Array, rng: np.random.Generator) -> Array:
+    """The best of many small moves of a few coordinates, for kinks and corners that have no gradient."""
+    best, step = float(scaled.safe_cost(u[None])[0]), 0.05
+    D = len(u)
+    for _ in range(_ROUNDS):
+        few = rng.random((128, D)) < min(1.0, 2.0 / D)
+        U = np.where(few, u + step * rng.standard_normal((128, D)), u)
+        U = _snapped(scaled.instance, U)
+        costs = scaled.safe_cost(U)
+        if costs.min() < best:
+            u, best = U[np.argmin(costs)], float(costs.min())
+        else:
+            step *= 0.8
+    return u
+
+
+def _snapped(instance: Instance, U: Array) -> Array:
+    """In the cube, and on the nearest levels."""
+    U = np.clip(U, 0.0, 1.0)
+    for d, (_, levels) in enumerate(instance.columns):
+        if levels is not None:
+            U[:, d] = levels[np.argmin(np.abs(U[:, d, None] - levels), axis=1)]
+    return U
+
+
+def _moving(instance: Instance) -> Array:
+    """One for coordinates that may have any value, zero for those with levels."""
+    return np.array([float(column.levels is None) for column in instance.columns])

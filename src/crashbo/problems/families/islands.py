@@ -1,0 +1,45 @@
+"""Safe regions that do not touch.
+
+May import the public API, from the modules that define it, and `problem`.
+"""
+
+from functools import partial
+
+import numpy as np
+
+from crashbo.problems.families.functions import SMOOTH, bowl, total, waves
+from crashbo.problems.families.landscape import Array, Cause, Family, Landscape
+
+_FEWEST, _MOST = 3, 5
+_TRIES = 200
+
+
+def _islands(dimension: int, rng: np.random.Generator) -> Landscape:
+    centres = _apart(int(rng.integers(_FEWEST, _MOST + 1)), dimension, rng)
+    sizes = rng.uniform(0.7, 1.3, len(centres))
+    # The cost falls towards an island that is not the start's.
+    cost = total((1.0, waves(dimension, rng)), (6.0, bowl(centres[0], rng, condition=2.0)))
+    return Landscape(
+        cost,
+        (Cause(partial(_from_shore, centres, sizes), SMOOTH),),
+        shares=(0.75, 0.93),
+        start=centres[1],
+        hints=centres,
+    )
+
+
+def _apart(count: int, dimension: int, rng: np.random.Generator) -> Array:
+    """Points that are as far from one another as chance has it in many tries."""
+    draws = rng.uniform(0.1, 0.9, (_TRIES, count, dimension))
+    gaps = np.linalg.norm(draws[:, :, None] - draws[:, None], axis=3) + 9.0 * np.eye(count)
+    out: Array = draws[np.argmax(gaps.min(axis=(1, 2)))]
+    return out
+
+
+def _from_shore(centres: Array, sizes: Array, U: Array) -> Array:
+    """Distance from the nearest centre, in its own size."""
+    out: Array = np.min(np.linalg.norm(U[:, None] - centres, axis=2) / sizes, axis=1)
+    return out
+
+
+FAMILIES = (Family("islands", "safe islands, the best of them not the start's", _islands, (2, 4), most=6),)
