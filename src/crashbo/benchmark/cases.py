@@ -1,0 +1,96 @@
+"""Cases: which problems are run, with which seeds and for how many trials.
+
+May import the public API, `problems` and `campaigns`.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from crashbo import Space, problems
+from crashbo.problems import Problem, families
+
+_FEWEST, _PER_PARAMETER = 30, 2.5  # trials
+_DRAWS, _ENOUGH, _MOST = 2_000, 400, 400_000  # to find a median: at a time, safe ones, in all
+_MEDIAN = "a benchmark needs it to tell a good cost from a usual one"
+
+
+@dataclass(frozen=True)
+class Case:
+    """A problem to be run.
+
+    Attributes:
+        problem: a family's name, a name of `crashbo.problems`, or "module:name" of the user's own.
+        dimension: how many parameters it has.
+        seed: of a family's member; of start, noise and method in all.
+    """
+
+    problem: str
+    dimension: int
+    seed: int
+
+    @property
+    def is_family(self) -> bool:
+        """Whether it is drawn from one of our families."""
+        return self.problem in families.names()
+
+    @property
+    def trials(self) -> int:
+        """Trials that it is given by default."""
+        return int(_FEWEST + _PER_PARAMETER * self.dimension)
+
+    def make(self) -> Problem:
+        """The problem, with its optimum, its median and its start."""
+        if self.is_family:
+            return families.get(self.problem, self.dimension, self.seed)
+        problem = problems.get(self.problem)
+        start = problem.start or problem.safe_start(np.random.default_rng([self.seed, 1]))
+        return replace(problem, start=start, median_safe_cost=problem.median_safe_cost or median_safe_cost(problem))
+
+    def __str__(self) -> str:
+        return f"{self.problem}, {self.dimension} parameters, seed {self.seed}"
+
+
+def of_families(names: Iterable[str], seeds: Sequence[int], dimensions: Sequence[int] | None = None) -> list[Case]:
+    """Members of families: in the dimensions that each is for, or in those given as far as a family has them."""
+    found = [families.family(name) for name in names]
+    return [
+        Case(family.name, dimension, seed)
+        for seed in seeds
+        for family in found
+        for dimension in (dimensions or family.dimensions)
+        if dimension <= family.most
+    ]
+
+
+def of_problems(names: Iterable[str], seeds: Sequence[int]) -> list[Case]:
+    """Problems that are what they are; seeds are of start, noise and method."""
+    sizes = {name: len(_fit(problems.get(name)).space) for name in names}
+    return [Case(name, size, seed) for seed in seeds for name, size in sizes.items()]
+
+
+def _fit(problem: Problem) -> Problem:
+    if problem.constrained_minimum is None:
+        raise ValueError(
+            f"problem {problem.name!r} must say its constrained_minimum; it has none. Find it by brute force: regret is "
+            "measured from it."
+        )
+    return problem
+
+
+def median_safe_cost(problem: Problem) -> float:
+    """Median cost of params drawn uniformly that do not crash."""
+    rng, space = np.random.default_rng(0), Space.of(problem.space)
+    costs: list[float] = []
+    for _ in range(_MOST // _DRAWS):
+        truths = [problem.truth(space.decode(u)) for u in space.uniform(rng.random((_DRAWS, space.dimension)))]
+        costs += [truth.cost for truth in truths if not truth.crashed]
+        if len(costs) >= _ENOUGH:
+            break
+    if not costs:
+        raise ValueError(
+            f"problem {problem.name!r} must say its median_safe_cost; none of {_MOST} random params was safe. Give it: "
+            f"{_MEDIAN}."
+        )
+    return float(np.median(costs))

@@ -1,0 +1,67 @@
+"""What is measured of a run: regret, crashes and waste. docs/benchmark.md has the definitions in words.
+
+May import the public API, `problems` and `campaigns`.
+
+n trials, D coordinates of the unit cube.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+
+NEAR = 0.01  # largest difference of a coordinate at which a trial is a repeat of another
+NOISES = 5.0  # times the noise, or
+SHARE = 0.01  # of the range: what is plainly worse than the best
+_ROUNDING = 1e-9
+
+
+def incumbents(costs: Sequence[float | None], truths: Sequence[float | None]) -> Array:
+    """Noise-free cost of the success with the lowest observed cost so far, after each trial; NaN before the first."""
+    observed = np.array([np.inf if cost is None else cost for cost in costs])
+    real = np.array([np.nan if truth is None else truth for truth in truths])
+    best = np.fromiter(_argmins(observed), dtype=int, count=len(observed))
+    return np.where(np.isfinite(np.minimum.accumulate(observed)), real[best], np.nan)
+
+
+def _argmins(values: Array) -> "list[int]":
+    """Index of the smallest value so far; the first of equals."""
+    best, out = 0, []
+    for i, value in enumerate(values):
+        best = i if value < values[best] else best
+        out.append(best)
+    return out
+
+
+def normalised_regret(incumbent: Array, optimum: float, median: float) -> Array:
+    """Zero at the optimum, one at the median safe cost; NaN before the first success."""
+    return (incumbent - optimum) / (median - optimum)
+
+
+def score(regret: Array) -> Array:
+    """Normalised regret between zero and one: before a success, and beyond the median, it is one."""
+    return np.clip(np.where(np.isnan(regret), 1.0, regret), 0.0, 1.0)
+
+
+def wasted(points: Array, costs: Sequence[float | None], noise: float, span: float) -> Flags:
+    """Trials next to an earlier success that was plainly worse than the best known then.
+
+    Args:
+        points: in the unit cube, (n, D).
+        costs: as observed; None where it crashed.
+        noise: standard deviation of the cost's noise.
+        span: median safe cost less the optimum.
+    """
+    observed = np.array([np.nan if cost is None else cost for cost in costs])
+    plainly = max(NOISES * noise, SHARE * span)
+    flags = np.zeros(len(points), dtype=bool)
+    for i in range(1, len(points)):
+        before = observed[:i]
+        if np.isnan(before).all():
+            continue
+        near = np.abs(points[:i] - points[i]).max(axis=1) <= NEAR + _ROUNDING
+        flags[i] = bool(np.any(near & (before > np.nanmin(before) + plainly)))
+    return flags

@@ -1,0 +1,131 @@
+"""One run: a method on a case, and its record.
+
+May import the public API, `problems` and `campaigns`.
+
+A run depends only on its `Spec`: all methods get the same start and the same stream of noise, and none is told the
+noise or a threshold.
+"""
+
+import time
+import traceback
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import crashbo
+from crashbo import Space
+from crashbo.benchmark import measures, methods
+from crashbo.benchmark.cases import Case
+from crashbo.benchmark.machine import Finished, Machine
+from crashbo.benchmark.measures import Array
+from crashbo.problems import Problem
+
+_DIGITS = 6  # of a coordinate that is kept
+
+
+@dataclass(frozen=True)
+class Spec:
+    """Identifies a run."""
+
+    method: str
+    case: Case
+    trials: int
+
+    def __str__(self) -> str:
+        return f"{self.method} on {self.case}"
+
+
+@dataclass(frozen=True)
+class Run:
+    """The record of a run; sequences have one entry per trial that was made."""
+
+    spec: Spec
+    costs: tuple[float | None, ...]  # as observed; None where it crashed
+    truths: tuple[float | None, ...]  # without noise; None where it crashed
+    wasted: tuple[bool, ...]
+    suggesting: tuple[float, ...]  # seconds
+    points: tuple[tuple[float, ...], ...]  # in the unit cube
+    optimum: float
+    median: float  # safe cost
+    noise: float  # of the cost
+    measured: bool  # whether a cause of crashes is measured
+    started: bool  # whether a safe start was given
+    error: str | None  # why the method ended before its time
+    seconds: float
+    version: str = crashbo.__version__
+
+    @property
+    def regret(self) -> Array:
+        """Normalised, after each trial of the spec: one that was not made changes nothing."""
+        found = measures.normalised_regret(measures.incumbents(self.costs, self.truths), self.optimum, self.median)
+        return self._held(found, np.nan)
+
+    @property
+    def crashes(self) -> Array:
+        """Crashes up to each trial of the spec."""
+        return self._held(np.cumsum([cost is None for cost in self.costs]).astype(float), 0.0)
+
+    @property
+    def score(self) -> Array:
+        """Normalised regret between zero and one, after each trial of the spec."""
+        return measures.score(self.regret)
+
+    def _held(self, values: Array, none: float) -> Array:
+        missing = self.spec.trials - len(values)
+        return np.concatenate([values, np.full(missing, values[-1] if len(values) else none)])
+
+
+def execute(spec: Spec) -> Run:
+    """Execute a run. A method that fails keeps what it had found."""
+    method, problem = methods.get(spec.method), spec.case.make()
+    machine = Machine(problem, spec.trials, spec.case.seed, informed=method.informed)
+    error, since = None, time.perf_counter()
+    try:
+        method.run(machine)
+    except Finished:
+        pass
+    except Exception as failure:
+        error = "".join(traceback.format_exception(failure)[-3:]).strip()
+    return record(spec, problem, machine, error, round(time.perf_counter() - since, 3))
+
+
+def record(spec: Spec, problem: Problem, machine: Machine, error: str | None, seconds: float) -> Run:
+    """What is kept of a machine's trials."""
+    assert problem.constrained_minimum is not None and problem.median_safe_cost is not None
+    space = Space.of(problem.space)
+    points = np.array([space.encode(t.params) for t in machine.tried]).reshape(len(machine.tried), -1)
+    costs = tuple(t.cost for t in machine.tried)
+    optimum, median = problem.constrained_minimum, problem.median_safe_cost
+    return Run(
+        spec=spec,
+        costs=costs,
+        truths=tuple(None if t.cost is None else problem.truth(t.params).cost for t in machine.tried),
+        wasted=tuple(map(bool, measures.wasted(points, costs, problem.cost_noise, median - optimum))),
+        suggesting=tuple(round(t.seconds, 5) for t in machine.tried),
+        points=tuple(tuple(round(float(x), _DIGITS) for x in row) for row in points),
+        optimum=optimum,
+        median=median,
+        noise=problem.cost_noise,
+        measured=any(np.isfinite(limit.threshold) for limit in problem.limits),
+        started=problem.start is not None,
+        error=error,
+        seconds=seconds,
+    )
+
+
+def lost(spec: Spec, why: str) -> Run:
+    """The record of a run whose process died: nothing is known of its trials."""
+    return record(spec, spec.case.make(), Machine(spec.case.make(), spec.trials, spec.case.seed), why, 0.0)
+
+
+def plain(run: Run) -> dict[str, Any]:
+    """A run as plain values."""
+    return {**vars(run), "spec": {**vars(run.spec), "case": vars(run.spec.case)}}
+
+
+def revived(saved: dict[str, Any]) -> Run:
+    """A run from plain values."""
+    spec = Spec(**{**saved["spec"], "case": Case(**saved["spec"]["case"])})
+    rows = {key: tuple(saved[key]) for key in ("costs", "truths", "wasted", "suggesting")}
+    return Run(**{**saved, **rows, "spec": spec, "points": tuple(map(tuple, saved["points"]))})

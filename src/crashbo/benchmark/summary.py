@@ -1,0 +1,216 @@
+"""Statistics over runs: means with bootstrap intervals, paired comparisons, profiles, and where we lead and lose.
+
+May import the public API, `problems` and `campaigns`.
+
+All methods are compared on the same cases: one that a method has not finished is left out for all. Intervals are by
+the bootstrap over cases, 95 %; comparisons are paired by case.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from crashbo.benchmark import methods
+from crashbo.benchmark.cases import Case
+from crashbo.benchmark.measures import Array
+from crashbo.benchmark.runs import Run
+
+_RESAMPLES = 2000
+_ENDS = (2.5, 97.5)
+_FEW = 5  # cases, fewer than which no interval is worth its name
+TARGETS = (0.1, 0.01)  # normalised regret that counts as solved, in profiles
+STEPS = 100  # of a curve over the share of the trials
+
+
+class Estimate(NamedTuple):
+    """A mean over cases with its interval; NaN where there are too few cases for one."""
+
+    mean: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Summary:
+    """Runs of several methods on the same cases."""
+
+    methods: tuple[str, ...]
+    cases: tuple[Case, ...]
+    runs: dict[tuple[str, Case], Run]
+    unfinished: int  # cases that are left out since a method has not run on them
+
+    @staticmethod
+    def of(runs: Iterable[Run]) -> "Summary":
+        """The cases that all methods have finished."""
+        found = {(run.spec.method, run.spec.case): run for run in runs}
+        names = tuple(dict.fromkeys(method for method, _ in found))
+        everywhere = dict.fromkeys(case for _, case in found)
+        cases = tuple(case for case in everywhere if all((name, case) in found for name in names))
+        return Summary(names, cases, found, len(everywhere) - len(cases))
+
+    def on(self, cases: Iterable[Case]) -> "Summary":
+        """A part of the cases."""
+        chosen = set(cases)
+        return Summary(self.methods, tuple(case for case in self.cases if case in chosen), self.runs, 0)
+
+    def of_method(self, method: str) -> list[Run]:
+        """Its runs, in the order of the cases."""
+        return [self.runs[method, case] for case in self.cases]
+
+    def values(self, method: str, what: Callable[[Run], float]) -> Array:
+        """One number per case."""
+        return np.array([what(run) for run in self.of_method(method)])
+
+    def estimate(self, method: str, what: Callable[[Run], float]) -> Estimate:
+        """The mean over the cases."""
+        return bootstrap(self.values(method, what))
+
+    def difference(self, one: str, other: str, what: Callable[[Run], float]) -> Estimate:
+        """How much higher one is than the other, case by case."""
+        return bootstrap(self.values(one, what) - self.values(other, what))
+
+    def curves(self, method: str, what: Callable[[Run], Array]) -> Array:
+        """Values over the share of the trials, one row per case, (cases, STEPS + 1); before a trial there is NaN."""
+        return np.stack([_resampled(what(run)) for run in self.of_method(method)])
+
+    @cached_property
+    def groups(self) -> dict[str, dict[str, "Summary"]]:
+        """Parts of the cases, by what they have in common: problem, dimension, what is measured, start."""
+        some = self.methods[0] if self.methods else ""
+        keys: dict[str, Callable[[Case], str]] = {
+            "problem": lambda case: case.problem,
+            "dimension": lambda case: _dimensions(case.dimension),
+            "measured": lambda case: "a cause is measured" if self.runs[some, case].measured else "labels only",
+            "start": lambda case: "safe start given" if self.runs[some, case].started else "no start given",
+        }
+        return {name: self._by(key) for name, key in keys.items()}
+
+    def by_problem_and_dimension(self) -> "dict[tuple[str, int], Summary]":
+        """The finest parts: members of one family in one dimension."""
+        cells: dict[tuple[str, int], list[Case]] = {}
+        for case in self.cases:
+            cells.setdefault((case.problem, case.dimension), []).append(case)
+        return {cell: self.on(cases) for cell, cases in cells.items()}
+
+    def _by(self, key: Callable[[Case], str]) -> "dict[str, Summary]":
+        parts: dict[str, list[Case]] = {}
+        for case in sorted(self.cases, key=lambda case: case.dimension):
+            parts.setdefault(key(case), []).append(case)
+        return {name: self.on(cases) for name, cases in parts.items()}
+
+
+def final_score(run: Run) -> float:
+    """Normalised regret at the end, between zero and one."""
+    return float(run.score[-1])
+
+
+def crash_share(run: Run) -> float:
+    """Crashes as a share of the trials."""
+    return float(run.crashes[-1]) / run.spec.trials
+
+
+def wasted_share(run: Run) -> float:
+    """Wasted trials as a share of those made."""
+    return float(np.mean(run.wasted)) if run.wasted else 0.0
+
+
+def suggestion_seconds(run: Run) -> float:
+    """Mean time of a suggestion; NaN if none was made."""
+    return float(np.mean(run.suggesting)) if run.suggesting else float("nan")
+
+
+def bootstrap(values: Array) -> Estimate:
+    """The mean and its interval by resampling cases."""
+    mean = float(np.mean(values)) if len(values) else float("nan")
+    if len(values) < _FEW:
+        return Estimate(mean, float("nan"), float("nan"))
+    picks = np.random.default_rng(0).integers(len(values), size=(_RESAMPLES, len(values)))
+    low, high = np.percentile(values[picks].mean(axis=1), _ENDS)
+    return Estimate(mean, float(low), float(high))
+
+
+def trials_to(run: Run, target: float) -> float:
+    """Trials after which the regret first was at most the target; infinite if it never was."""
+    there = np.flatnonzero(run.score <= target)
+    return float(there[0] + 1) if len(there) else np.inf
+
+
+def performance_profile(summary: Summary, target: float, compared: Sequence[str]) -> dict[str, tuple[Array, Array]]:
+    """Dolan and More's: the share of cases solved within a factor of the trials that the fastest of all needed.
+
+    Returns the factors and the shares, by method.
+    """
+    needed = np.array([summary.values(method, lambda run: trials_to(run, target)) for method in compared])
+    best = needed.min(axis=0)
+    ratios = np.where(np.isfinite(needed), needed / np.where(np.isfinite(best), best, 1.0), np.inf)
+    top = float(np.max(ratios[np.isfinite(ratios)], initial=2.0))
+    factors = np.geomspace(1.0, top, 200)
+    shares = [(row[:, None] <= factors * (1.0 + 1e-12)).mean(axis=0) for row in ratios]
+    return {method: (factors, share) for method, share in zip(compared, shares, strict=True)}
+
+
+class Verdict(NamedTuple):
+    """How one of our methods stands beside the best peer, on some cases."""
+
+    where: str
+    ours: str
+    rival: str  # the peer with the lowest mean there, in hindsight
+    own: float  # mean normalised regret
+    theirs: float
+    difference: Estimate  # ours less theirs
+    crashes: float  # ours, share of the trials
+    their_crashes: float
+    cases: int
+
+    @property
+    def word(self) -> str:
+        """Lead, lose or level: by whether the interval of the difference has zero in it."""
+        if np.isnan(self.difference.low) or self.difference.low <= 0.0 <= self.difference.high:
+            return "level"
+        return "lead" if self.difference.high < 0.0 else "lose"
+
+
+def is_peer(method: str) -> bool:
+    """Whether it is somebody else's: neither one of our strategies nor the oracle."""
+    return method == "random" or bool(methods.get(method).libraries) if methods.is_there(method) else ":" in method
+
+
+def verdict(part: Summary, where: str, ours: str) -> Verdict | None:
+    """Our method beside the best peer on these cases; None if there is no peer."""
+    peers = [method for method in part.methods if is_peer(method) and method != ours]
+    if not peers or ours not in part.methods or not part.cases:
+        return None
+    means = {method: part.estimate(method, final_score).mean for method in (ours, *peers)}
+    rival = min(peers, key=lambda method: means[method])
+    return Verdict(
+        where,
+        ours,
+        rival,
+        means[ours],
+        means[rival],
+        part.difference(ours, rival, final_score),
+        part.estimate(ours, crash_share).mean,
+        part.estimate(rival, crash_share).mean,
+        len(part.cases),
+    )
+
+
+def _resampled(values: Array) -> Array:
+    """Over the share of the trials, as steps."""
+    n = len(values)
+    at = np.floor(np.linspace(0.0, 1.0, STEPS + 1) * n + 1e-9).astype(int)
+    return np.where(at > 0, values[np.maximum(at - 1, 0)], np.nan)
+
+
+def _dimensions(dimension: int) -> str:
+    edges = (3, 5, 8, 16, 24, 60)
+    low, high = 2, 2
+    for edge in edges:
+        high = edge
+        if dimension <= edge:
+            break
+        low = edge + 1
+    return f"{low} to {high} parameters"
