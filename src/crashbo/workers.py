@@ -97,7 +97,7 @@ class Workers:
                 "workers must be started where processes may have children; this one is a daemon of multiprocessing. "
                 "Call it in the main process."
             )
-        context = multiprocessing.get_context(start) if start else _context()
+        context = _context(start)
         task = function if context.get_start_method() == "fork" else _Sent.of(function)
         ours, theirs = context.Pipe()
         inherited = ours if context.get_start_method() == "fork" else None
@@ -195,9 +195,9 @@ def _settle(future: "Future[Any]", value: Any = None, error: BaseException | Non
         future.set_exception(error)
 
 
-def _context() -> Any:
+def _context(start: str | None) -> Any:
     """Fork where it is sound and nobody chose otherwise; a server of forks is of no use beside our own keeper."""
-    chosen = multiprocessing.get_start_method(allow_none=True)
+    chosen = start or multiprocessing.get_start_method(allow_none=True)
     return multiprocessing.get_context("fork" if processes.LINUX and chosen in (None, "fork") else "spawn")
 
 

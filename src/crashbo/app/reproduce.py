@@ -1,13 +1,12 @@
 """`crashbo reproduce`: run the paper's comparison and write its results. May import every other layer."""
 
 import argparse
-import os
-import sys
-import time
 from pathlib import Path
 
 from crashbo.app import results
 from crashbo.app.results import Origin
+from crashbo.app.run_options import listed, look_here_for_modules
+from crashbo.app.run_progress import RunProgress
 from crashbo.campaigns.run_log import RunLog
 from crashbo.campaigns.running import cores, run_all
 from crashbo.paper.campaign import Campaign
@@ -36,7 +35,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def campaign_of(options: argparse.Namespace) -> Campaign:
     """The campaign that the options describe."""
     return Campaign(
-        methods=_listed(options.methods),
+        methods=listed(options.methods),
         problems=_problems(options),
         repeats=options.repeats or (_QUICK_REPEATS if options.quick else _REPEATS),
         trials=options.trials or (_QUICK_TRIALS if options.quick else _JUMPS if options.solo8 else _TRIALS),
@@ -49,10 +48,10 @@ def reproduce(options: argparse.Namespace) -> str:
     from crashbo.app import plots, result_plots  # matplotlib is an extra: fail now if it is missing, not after the runs
 
     if ":" in (options.problems or ""):
-        _look_here_for_modules()
+        look_here_for_modules()
     campaign = campaign_of(options)
     log: RunLog[Spec, Run] = RunLog(options.output / "runs", plain, revived)
-    with log, _Progress() as progress:
+    with log, RunProgress() as progress:
         runs = run_all(campaign.specs(), execute, log, workers=options.workers or cores(), report=progress)
     summary = summarise(campaign, runs)
     plots.save(result_plots.draw_figure(summary), options.output / "figure.png")
@@ -95,41 +94,4 @@ def _problems(options: argparse.Namespace) -> tuple[str, ...]:
         raise ValueError(f"--solo8 must come without --problems; got {options.problems!r}. Leave one of them out.")
     if options.solo8:
         return ("solo8-jump",)
-    return _listed(options.problems) if options.problems else PROBLEMS
-
-
-def _look_here_for_modules() -> None:
-    """Find a user's problem in the current directory, as with `python -m`; workers inherit the path."""
-    if not sys.flags.safe_path:
-        sys.path.append(os.getcwd())  # last, so that no file here shadows an installed module
-
-
-def _listed(names: str) -> tuple[str, ...]:
-    return tuple(name.strip() for name in names.split(",") if name.strip())
-
-
-class _Progress:
-    """Progress: on a terminal one line that is rewritten, elsewhere a line per ten percent."""
-
-    def __init__(self) -> None:
-        self._since = time.monotonic()
-        self._tenth = 0
-        self._rewriting = sys.stderr.isatty()
-
-    def __call__(self, run: Run, done: int, total: int) -> None:
-        passed = time.monotonic() - self._since
-        left = passed / done * (total - done)
-        line = f"run {done}/{total} · {passed / 60:.1f} min, about {left / 60:.1f} to go · {run.spec}"
-        if self._rewriting:
-            sys.stderr.write(f"\r\x1b[K{line}")
-            sys.stderr.flush()
-        elif 10 * done // total > self._tenth:
-            self._tenth = 10 * done // total
-            print(line, file=sys.stderr, flush=True)
-
-    def __enter__(self) -> "_Progress":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._rewriting:
-            sys.stderr.write("\n")
+    return listed(options.problems) if options.problems else PROBLEMS

@@ -73,8 +73,8 @@ def of_problems(names: Iterable[str], seeds: Sequence[int]) -> list[Case]:
 def _fit(problem: Problem) -> Problem:
     if problem.constrained_minimum is None:
         raise ValueError(
-            f"problem {problem.name!r} must say its constrained_minimum; it has none. Find it by brute force: regret is "
-            "measured from it."
+            f"problem {problem.name!r} must say its constrained_minimum; it has none. Regret is measured from it: "
+            "find it by brute force."
         )
     return problem
 

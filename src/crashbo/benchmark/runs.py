@@ -92,7 +92,8 @@ def execute(spec: Spec) -> Run:
 
 def record(spec: Spec, problem: Problem, machine: Machine, error: str | None, seconds: float) -> Run:
     """What is kept of a machine's trials."""
-    assert problem.constrained_minimum is not None and problem.median_safe_cost is not None
+    assert problem.constrained_minimum is not None
+    assert problem.median_safe_cost is not None
     space = Space.of(problem.space)
     points = np.array([space.encode(t.params) for t in machine.tried]).reshape(len(machine.tried), -1)
     costs = tuple(t.cost for t in machine.tried)

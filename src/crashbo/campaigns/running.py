@@ -49,7 +49,7 @@ def run_all(
             os.environ.setdefault(name, "1")
         # Spawned, not forked, so that a worker's arithmetic does not depend on what this process has loaded.
         with Workers(execute, min(workers, len(todo)), limits, start="spawn") as pool:
-            underway = {pool.submit(spec): spec for spec in todo}
+            underway: dict[Future[Any], S] = {pool.submit(spec): spec for spec in todo}
             for done, (spec, future) in enumerate(_as_they_finish(underway), start=1):
                 run = _result(spec, future, lost)
                 log.add(run)

@@ -33,8 +33,10 @@ D parameters, G measured quantities; the share of the space that crashes (from 4
     tension-spring          3   3   90.1 %     0.0025    0.0126652
     solo8-jump              4   1     32 %      -0.91       -0.773
 
-Families: `paper` (the first five), `literature`, `hidden` (from mueller-ackley5d on), `engineering` (from
+Groups: `paper` (the first five), `literature`, `hidden` (from mueller-ackley5d on), `engineering` (from
 pressure-vessel on) and `solo8`, a physics simulation, whose numbers were found by search and are not exact.
+
+`families` has generators of any number of problems.
 """
 
 import copy
@@ -42,10 +44,10 @@ import importlib
 import inspect
 from collections.abc import Callable
 
-from crashbo.problems import engineering, hidden, literature, paper
+from crashbo.problems import engineering, families, hidden, literature, paper
 from crashbo.problems.problem import Episode, Limit, Problem, Truth
 
-__all__ = ["Episode", "Limit", "Problem", "Truth", "get", "names"]
+__all__ = ["Episode", "Limit", "Problem", "Truth", "families", "get", "names"]
 
 _PROBLEMS = {p.name: p for p in (*paper.PROBLEMS, *literature.PROBLEMS, *hidden.PROBLEMS, *engineering.PROBLEMS)}
 _SOLO8 = "solo8-jump"  # made when it is asked for: its simulator is an extra

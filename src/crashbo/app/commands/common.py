@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, is_dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -164,3 +165,20 @@ def patience(what: str) -> Iterator[Callable[[float], None]]:
     finally:
         done.set()
         thread.join()
+
+
+def writable(path: Path) -> Path:
+    """The output folder, created and checked before any work is done."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        (path / ".crashbo").touch()
+        (path / ".crashbo").unlink()
+    except OSError as error:
+        raise not_writable(path, error) from error
+    return path
+
+
+def not_writable(path: Path, error: OSError) -> Refusal:
+    """The refusal of an output folder."""
+    rule = f"--output must be a directory that can be written to; got {str(path)!r}"
+    return Refusal(f"{rule} ({error.strerror}). Name another.")

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from crashbo.app import illustration, reproduce
-from crashbo.app.commands.common import Answer, Refusal
+from crashbo.app.commands.common import Answer, Refusal, not_writable, writable
 
 
 def add_to(commands: Any) -> None:
@@ -62,7 +62,7 @@ def _seed(word: str) -> int:
 def _demo(options: argparse.Namespace) -> Answer | str:
     from crashbo.app import demo, demo_files  # only here: MuJoCo and matplotlib are extras, and slow to import
 
-    folder = _folder(options.output)
+    folder = writable(options.output)
     try:
         story = demo.play(options.trials, options.seed, _say)
         _say("Saving films and figures ...")
@@ -77,7 +77,7 @@ def _illustrate(options: argparse.Namespace) -> str:
     from crashbo.app import plots  # only here: matplotlib is an extra, and slow to import
 
     seen = illustration.gather()
-    path = _folder(options.output) / "illustration.png"
+    path = writable(options.output) / "illustration.png"
     plots.save(plots.draw_illustration(seen), path)
     return f"{illustration.summary(seen)}\nFigure      {path}"
 
@@ -88,26 +88,10 @@ def _reproduce(options: argparse.Namespace) -> str:
     except ValueError as error:
         raise Refusal(str(error)) from error
     except OSError as error:
-        raise _not_writable(options.output, error) from error
+        raise not_writable(options.output, error) from error
     except KeyboardInterrupt:
         raise Refusal("Stopped. Finished runs are kept: the same command goes on from here.") from None
 
 
 def _say(words: Any) -> None:
     print(words, flush=True)  # live even if the output is piped
-
-
-def _folder(path: Path) -> Path:
-    """The output folder, created and checked before any work is done."""
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-        (path / ".crashbo").touch()
-        (path / ".crashbo").unlink()
-    except OSError as error:
-        raise _not_writable(path, error) from error
-    return path
-
-
-def _not_writable(path: Path, error: OSError) -> Refusal:
-    rule = f"--output must be a directory that can be written to; got {str(path)!r}"
-    return Refusal(f"{rule} ({error.strerror}). Name another.")

@@ -62,9 +62,7 @@ def get(name: str) -> Method:
     if ":" in name:
         return _own(name)
     if name not in _HOMES:
-        raise ValueError(
-            f"methods must be among {', '.join(_HOMES)}; got {name!r}. Or give 'module:name' of your own."
-        )
+        raise ValueError(f"methods must be among {', '.join(_HOMES)}; got {name!r}. Or give 'module:name' of your own.")
     home = _HOMES[name]
     try:
         module = import_module(f"{__name__}.{home.module}")

@@ -20,6 +20,7 @@ class Method:
         measures: whether it uses what successes measure; the others have labels only.
         informed: whether it is told which params are safe.
         libraries: distributions whose versions belong to its results.
+        pace: seconds of a suggestion in few parameters, roughly: for a forecast before the first run.
     """
 
     name: str
@@ -28,3 +29,4 @@ class Method:
     measures: bool = False
     informed: bool = False
     libraries: tuple[str, ...] = ()
+    pace: float = 0.1

@@ -13,17 +13,26 @@ A family of your own is a `Family`: a name, a sentence, and a function that draw
 from collections.abc import Iterable
 from functools import lru_cache
 
-from crashbo.problems.families import bowls, brute_force, causes, driven, instance, islands, mixed, random_functions
-from crashbo.problems.families import stored, structure
+from crashbo.problems.families import (
+    bowls,
+    causes,
+    driven,
+    instance,
+    islands,
+    mixed,
+    random_functions,
+    stored,
+    structure,
+)
 from crashbo.problems.families.instance import Instance
-from crashbo.problems.families.landscape import Cause, Dial, Family, Landscape
+from crashbo.problems.families.landscape import Array, Cause, Dial, Family, Landscape
 from crashbo.problems.problem import Problem
 
 __all__ = ["Cause", "Dial", "Family", "Instance", "Landscape", "check_tuning", "draw", "family", "get", "names"]
 
 TUNING = range(100)  # seeds; those beyond are for reporting
 
-_FAMILIES = {
+_FAMILIES: dict[str, Family] = {
     family.name: family
     for module in (random_functions, driven, bowls, islands, structure, causes, mixed)
     for family in module.FAMILIES
@@ -79,6 +88,10 @@ def check_tuning(seeds: Iterable[int]) -> None:
 
 
 @lru_cache(maxsize=1024)
-def _optimum(found: Family, dimension: int, seed: int) -> "brute_force.Array":
+def _optimum(found: Family, dimension: int, seed: int) -> Array:
     known = stored.optimum(found.name, dimension, seed)
-    return brute_force.optimum(instance.draw(found, dimension, seed)) if known is None else known
+    if known is not None:
+        return known
+    from crashbo.problems.families import brute_force  # only here: SciPy's optimisers are slow to import
+
+    return brute_force.optimum(instance.draw(found, dimension, seed))

@@ -81,6 +81,8 @@ def _basins(centres: Array, widths: Array, depths: Array, U: Array) -> Array:
 FAMILIES = (
     Family("bowl", "an interior bowl, safe at its bottom", _bowl, (4, 16), most=60),
     Family("valley", "a curved valley of the cost, crossed by a random load", _valley, (2, 6)),
-    Family("corridor", "a thin curved safe corridor, to be followed from one end to the other", _corridor, (2, 4), most=8),
+    Family(
+        "corridor", "a thin curved safe corridor, to be followed from one end to the other", _corridor, (2, 4), most=8
+    ),
     Family("plateau", "a flat cost with a few basins", _plateau, (2, 6)),
 )

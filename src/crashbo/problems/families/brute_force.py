@@ -1,5 +1,4 @@
-"""The lowest safe cost of a machine whose functions are known: found by brute force, not by a method of optimisation
-under crashes.
+"""The lowest safe cost of a machine whose functions are known, by brute force.
 
 May import the public API, from the modules that define it, and `problem`.
 
@@ -19,8 +18,8 @@ from crashbo.problems.families.instance import Instance
 from crashbo.problems.families.landscape import Array
 
 _POINTS = 32_768
-_WALKERS, _STEPS = 160, 120
-_FINAL = 10  # that are descended exactly
+_WALKERS, _STEPS = 240, 120
+_FINAL = 16  # that are descended exactly
 _ROUNDS = 60  # of the last search at random
 _EPS = 1e-6
 _INSIDE = 1e-9  # margin that an optimum keeps from its boundary
@@ -141,15 +140,18 @@ def _exactly(scaled: _Scaled, u: Array) -> Array:
         return U
 
     def slopes(values: Array, v: Array) -> Array:
+        """Differences of the first value, over the steps."""
         ahead = np.where(np.clip(v, 0.0, 1.0) + _EPS <= 1.0, _EPS, -_EPS)
-        return (values[1:] - values[0]) / ahead.reshape(-1, *[1] * (values.ndim - 1))
+        out: Array = (values[1:] - values[0]) / ahead.reshape(-1, *[1] * (values.ndim - 1))
+        return out
 
     def cost(v: Array) -> tuple[float, Array]:
         values = scaled.cost(whole(v))
         return float(values[0]), slopes(values, v)
 
     def room(v: Array) -> Array:
-        return -scaled.instance.excess(whole(v)[:1])[0] - 1e-7
+        out: Array = -scaled.instance.excess(whole(v)[:1])[0] - 1e-7
+        return out
 
     def room_slopes(v: Array) -> Array:
         return -slopes(scaled.instance.excess(whole(v)), v).T

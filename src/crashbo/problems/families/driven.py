@@ -28,8 +28,6 @@ def _corners(flips: np.ndarray) -> np.ndarray:
 
 
 FAMILIES = (
-    Family(
-        "driven", "the harder driven the better, and the sooner it crashes", _driven, (2, 4, 8, 16, 40), most=60
-    ),
+    Family("driven", "the harder driven the better, and the sooner it crashes", _driven, (2, 4, 8, 16, 40), most=60),
     Family("monotone", "the cost falls with every parameter; the load is a random function", _monotone, (6, 20)),
 )

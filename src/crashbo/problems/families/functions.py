@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from crashbo.problems.families.landscape import Array, Dial, Function
 
@@ -20,7 +20,7 @@ def waves(
     *,
     lengthscale: tuple[float, float] = (0.2, 0.6),
     nu: Sequence[float] = (1.5, 2.5, np.inf),
-    among: Sequence[int] | None = None,
+    among: ArrayLike | None = None,
 ) -> Function:
     """A sample of a Gaussian process with a Matern kernel, as a sum of waves; of unit variance.
 

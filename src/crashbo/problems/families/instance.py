@@ -222,10 +222,10 @@ def _column(kind: Kind, rng: np.random.Generator) -> Column:
         low, count = int(rng.integers(0, 5)), int(rng.integers(3, 13))
         return Column(Int(low, low + count - 1), np.linspace(0.0, 1.0, count))
     if kind == "log":
-        low = float(10.0 ** rng.integers(-4, 1))
-        return Column(Float(low, low * float(10.0 ** rng.integers(2, 5)), log=True), None)
-    low = round(float(rng.uniform(-10.0, 10.0)), 1)
-    return Column(Float(low, low + float(f"{10.0 ** rng.uniform(-1.0, 2.0):.1g}")), None)
+        least = 10.0 ** int(rng.integers(-4, 1))
+        return Column(Float(least, least * 10.0 ** int(rng.integers(2, 5)), log=True), None)
+    least = round(float(rng.uniform(-10.0, 10.0)), 1)
+    return Column(Float(least, least + float(f"{10.0 ** rng.uniform(-1.0, 2.0):.1g}")), None)
 
 
 def _uniform(columns: tuple[Column, ...], count: int, rng: np.random.Generator) -> Array:

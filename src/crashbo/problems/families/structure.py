@@ -11,19 +11,29 @@ from crashbo.problems.families.functions import SMOOTH, waves
 from crashbo.problems.families.landscape import Array, Cause, Family, Function, Landscape
 
 _GRID = np.linspace(0.0, 1.0, 501)
+_WAVES = 5
 
 
 def _additive(dimension: int, rng: np.random.Generator) -> Landscape:
-    parts = [waves(1, rng, lengthscale=(0.2, 0.6)) for _ in range(dimension)]
-    weights = rng.dirichlet(np.full(dimension, 2.0))
-    lowest = np.array([_GRID[np.argmin(part(_GRID[:, None]))] for part in parts])
+    count = np.arange(1, _WAVES + 1)[:, None]
+    fade = np.exp(-((count * rng.uniform(0.3, 0.8, dimension)) ** 2))  # the fewer waves, the smoother
+    heights = fade * rng.standard_normal((2, _WAVES, dimension)) * rng.dirichlet(np.full(dimension, 2.0))
+    lowest = _GRID[np.argmin(_parts(heights, np.repeat(_GRID[:, None], dimension, axis=1)), axis=0)]
     load = waves(dimension, rng, nu=(2.5, np.inf))
-    return Landscape(partial(_sum_of, parts, weights), (Cause(load, SMOOTH),), hints=lowest[None])
+    return Landscape(partial(_sum_of, heights), (Cause(load, SMOOTH),), hints=lowest[None])
 
 
-def _sum_of(parts: list[Function], weights: Array, U: Array) -> Array:
-    columns = zip(weights, parts, U.T, strict=True)
-    return np.asarray(sum(weight * part(column[:, None]) for weight, part, column in columns))
+def _sum_of(heights: Array, U: Array) -> Array:
+    out: Array = _parts(heights, U).sum(axis=1)
+    return out
+
+
+def _parts(heights: Array, U: Array) -> Array:
+    """A short Fourier series of every coordinate, (m, D)."""
+    out = np.zeros_like(U)
+    for i, (cosine, sine) in enumerate(heights.transpose(1, 0, 2), start=1):
+        out += cosine * np.cos(np.pi * i * U) + sine * np.sin(np.pi * i * U)
+    return out
 
 
 def _irrelevant(dimension: int, rng: np.random.Generator) -> Landscape:
@@ -46,6 +56,12 @@ def _power_of_ten(exponent: Function, decades: float, U: Array) -> Array:
 
 FAMILIES = (
     Family("additive", "the cost is a sum of functions of one parameter each", _additive, (6, 24), most=60),
-    Family("irrelevant", "two or three parameters matter to the cost, as many to the load", _irrelevant, (8, 24, 60), most=60),
+    Family(
+        "irrelevant",
+        "two or three parameters matter to the cost, as many to the load",
+        _irrelevant,
+        (8, 24, 60),
+        most=60,
+    ),
     Family("decades", "the cost spans several decades", _decades, (3, 8)),
 )

@@ -1,0 +1,213 @@
+"""`crashbo benchmark`: methods on families of crash problems, and the report. May import every other layer."""
+
+import argparse
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from platform import python_version
+
+import numpy as np
+
+from crashbo import problems
+from crashbo.app.run_options import listed, look_here_for_modules
+from crashbo.app.run_progress import RunProgress, span
+from crashbo.benchmark import cases, methods
+from crashbo.benchmark.cases import Case
+from crashbo.benchmark.forecast import Forecast
+from crashbo.benchmark.runs import Run, Spec, execute, lost, plain, revived
+from crashbo.benchmark.summary import Summary
+from crashbo.campaigns.run_log import RunLog
+from crashbo.campaigns.running import cores, run_all
+from crashbo.problems import families
+from crashbo.workers import Limits
+
+_SEEDS, _QUICK_SEEDS = "100:105", "100:102"
+_QUICK_TRIALS = 25
+_QUICK_METHODS = ("eicc", "eicc-labels", "oracle", "optuna-tpe", "optuna-tpe-penalty", "optuna-gp-penalty", "random")
+_LIMIT = 3600.0  # seconds of a run
+_ALL, _NONE = "all", "none"
+_SLOW = ("solo8-jump",)  # only where it is named
+
+
+@dataclass(frozen=True)
+class Design:
+    """What is compared: every method on every case."""
+
+    methods: tuple[str, ...]
+    cases: tuple[Case, ...]
+    trials: int | None  # None for as many as a case is given
+    left_out: Mapping[str, str]  # methods that cannot run here, and why
+
+    def specs(self) -> list[Spec]:
+        """All runs, seed by seed, and within a seed in random order: what is finished at any time is balanced."""
+        order = np.random.default_rng(0).permutation(len(self.cases))
+        shuffled = sorted((self.cases[i] for i in order), key=lambda case: case.seed)
+        return [Spec(method, case, self.trials or case.trials) for case in shuffled for method in self.methods]
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
+    parser.add_argument("--families", metavar="A,B", help="of problems, 'all' or 'none' (default: all)")
+    parser.add_argument(
+        "--problems", metavar="A,B", help="of crashbo.problems, module:name, 'all' or 'none' (default: none)"
+    )
+    parser.add_argument("--methods", metavar="A,B", help="or module:name (default: all that are installed)")
+    parser.add_argument("--dimensions", metavar="N,N", help="of the families (default: as each is meant for)")
+    parser.add_argument(
+        "--seeds", metavar="A:B", help=f"from A to below B; from 100 on for reporting, below for tuning ({_SEEDS})"
+    )
+    parser.add_argument("--trials", type=int, metavar="N", help="per run (default: 30, and 2.5 per parameter)")
+    parser.add_argument("--quick", action="store_true", help="ten minutes on two cores: fewer of everything")
+    parser.add_argument("--output", type=Path, default=Path("crashbo-benchmark"), metavar="DIR", help="%(default)s")
+    parser.add_argument("--workers", type=int, metavar="N", help="processes (default: one per core)")
+    parser.add_argument("--limit", type=float, default=_LIMIT, metavar="S", help="seconds of a run (%(default)g)")
+    parser.add_argument("--dry-run", action="store_true", help="say what would be run and how long it takes")
+    parser.add_argument("--report-only", action="store_true", help="write the report of the runs that are there")
+
+
+def design_of(options: argparse.Namespace) -> Design:
+    """The design that the options describe."""
+    seeds = seeds_of(options.seeds or (_QUICK_SEEDS if options.quick else _SEEDS))
+    chosen = _methods(options)
+    left_out = {name: _why_not(name) for name in chosen if not methods.is_there(name)}
+    if left_out and options.methods:
+        raise ValueError(next(iter(left_out.values())))
+    found = [*_family_cases(options, seeds), *_problem_cases(options, seeds)]
+    if not found:
+        raise ValueError("families or problems must name something to run; got none of both. Write --families all.")
+    if options.trials is not None and options.trials < 1:
+        raise ValueError(f"trials must be a whole number, at least 1; got {options.trials}. Count them.")
+    trials = options.trials or (_QUICK_TRIALS if options.quick else None)
+    return Design(tuple(name for name in chosen if name not in left_out), tuple(found), trials, left_out)
+
+
+def benchmark(options: argparse.Namespace) -> str:
+    """Run what is missing and write everything; returns a summary."""
+    from crashbo.app import benchmark_report, benchmark_tables  # matplotlib is an extra: fail now, not after the runs
+
+    if ":" in f"{options.problems}{options.methods}":
+        look_here_for_modules()
+    design = design_of(options)
+    workers = options.workers or cores()
+    specs = design.specs()
+    if options.dry_run:
+        return _plan(design, Forecast().left(specs, workers), workers)
+    log: RunLog[Spec, Run] = RunLog(options.output / "runs", plain, revived)
+    with log:
+        runs = [log.runs[spec] for spec in specs if spec in log.runs]
+        if not options.report_only:
+            runs = _run(design, specs, log, workers, options.limit)
+    if not runs:
+        raise ValueError(
+            f"output must hold finished runs; {options.output} has none of these. Leave --report-only out."
+        )
+    summary = Summary.of(runs)
+    origin = benchmark_report.BenchmarkOrigin(_command(options), cores(), _versions(design.methods), design.left_out)
+    benchmark_tables.write(summary, options.output)
+    page = options.output / "index.html"
+    page.write_text(benchmark_report.page(summary, origin), encoding="utf-8")
+    return "\n".join([*benchmark_report.in_words(summary), f"Report    {page}"])
+
+
+def _run(design: Design, specs: Sequence[Spec], log: RunLog[Spec, Run], workers: int, limit: float) -> list[Run]:
+    forecast = Forecast(log.runs.values())
+    todo = {spec: None for spec in specs if spec not in log.runs}
+    print(_plan(design, forecast.left(todo, workers), workers, len(todo)), file=sys.stderr, flush=True)
+
+    def left(run: Run) -> float:
+        forecast.add(run)
+        todo.pop(run.spec, None)
+        return forecast.left(todo, workers)
+
+    with RunProgress(left, lines=100) as progress:
+        return run_all(specs, execute, log, workers=workers, report=progress, lost=lost, limits=Limits(seconds=limit))
+
+
+def _plan(design: Design, seconds: float, workers: int, left: int | None = None) -> str:
+    total = len(design.methods) * len(design.cases)
+    words = f"{len(design.methods)} methods on {len(design.cases)} cases: {total} runs"
+    words += "" if left is None or left == total else f", {left} of them left"
+    kind = "tuning seeds: not for reporting" if _are_tuning(design) else "reporting seeds: not for tuning"
+    out = [f"{words}, about {span(seconds)} on {workers} cores ({kind})."]
+    return "\n".join([*out, *(f"Left out: {why}" for why in design.left_out.values())])
+
+
+def _are_tuning(design: Design) -> bool:
+    return all(case.seed in families.TUNING for case in design.cases)
+
+
+def seeds_of(words: str) -> list[int]:
+    """Seeds from "100:120", "7" or "1,2,3"; all of one kind."""
+    seeds: list[int] = []
+    for word in listed(words):
+        low, colon, high = word.partition(":")
+        if not (low.isdecimal() and (high.isdecimal() if colon else True)):
+            raise ValueError(f"seeds must be written 100:120, or 100,101; got {words!r}. The last one is left out.")
+        seeds += range(int(low), int(high)) if colon else [int(low)]
+    if not seeds or len(set(seeds)) < len(seeds):
+        raise ValueError(f"seeds must be different ones, at least one; got {words!r}. Write 100:120, for example.")
+    if len({seed in families.TUNING for seed in seeds}) > 1:
+        raise ValueError(
+            f"seeds must be all for tuning (below {families.TUNING.stop}) or all for reporting; got {words!r}. "
+            "Run them apart."
+        )
+    return seeds
+
+
+def _methods(options: argparse.Namespace) -> tuple[str, ...]:
+    if options.methods and options.methods != _ALL:
+        return listed(options.methods)
+    return tuple(filter(methods.is_there, _QUICK_METHODS)) if options.quick else tuple(methods.names())
+
+
+def _why_not(name: str) -> str:
+    try:
+        methods.get(name)
+    except ValueError as why:
+        return str(why)
+    return ""
+
+
+def _family_cases(options: argparse.Namespace, seeds: Sequence[int]) -> list[Case]:
+    word = options.families or (_NONE if options.problems and options.problems != _NONE else _ALL)
+    names = families.names() if word == _ALL else [] if word == _NONE else listed(word)
+    dimensions = None
+    if options.dimensions:
+        if not all(word.isdecimal() for word in listed(options.dimensions)):
+            raise ValueError(f"dimensions must be whole numbers; got {options.dimensions!r}. Write 2,8, for example.")
+        dimensions = [int(word) for word in listed(options.dimensions)]
+    if dimensions is None and options.quick:
+        return [
+            case for name in names for case in cases.of_families([name], seeds, families.family(name).dimensions[:1])
+        ]
+    return cases.of_families(names, seeds, dimensions)
+
+
+def _problem_cases(options: argparse.Namespace, seeds: Sequence[int]) -> list[Case]:
+    word = options.problems or _NONE
+    fast = [name for name in problems.names() if name not in _SLOW]
+    return cases.of_problems(fast if word == _ALL else [] if word == _NONE else listed(word), seeds)
+
+
+def _command(options: argparse.Namespace) -> str:
+    """The command that makes the report."""
+    words = ["crashbo benchmark", *(["--quick"] if options.quick else [])]
+    for name in ("families", "problems", "methods", "dimensions", "seeds", "trials"):
+        value = getattr(options, name)
+        words += [f"--{name} {value}"] if value is not None else []
+    return " ".join(words)
+
+
+def _versions(names: Sequence[str]) -> dict[str, str]:
+    """Versions of all that took part."""
+    libraries = dict.fromkeys(library for name in names for library in methods.get(name).libraries)
+    return {"Python": python_version(), **{name: _version(name) for name in ("crashbo", "numpy", "scipy", *libraries)}}
+
+
+def _version(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return "unknown"

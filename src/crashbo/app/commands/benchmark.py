@@ -1,0 +1,31 @@
+"""`crashbo benchmark`: methods on families of crash problems. May import every other layer."""
+
+import argparse
+from typing import Any
+
+from crashbo.app import benchmark
+from crashbo.app.commands.common import Refusal, not_writable
+
+
+def add_to(commands: Any) -> None:
+    """Add the command."""
+    parser = commands.add_parser(
+        "benchmark",
+        help="compare methods on families of problems that crash",
+        description="Our strategies and other optimisers on families of crash problems, each with a known optimum: one "
+        "HTML page with regret, crashes and waste, and CSV beside it. Every finished run is kept: a benchmark that was "
+        "stopped resumes when the same command is run again.",
+    )
+    benchmark.add_options(parser)
+    parser.set_defaults(run=_benchmark)
+
+
+def _benchmark(options: argparse.Namespace) -> str:
+    try:
+        return benchmark.benchmark(options)
+    except ValueError as error:
+        raise Refusal(str(error)) from error
+    except OSError as error:
+        raise not_writable(options.output, error) from error
+    except KeyboardInterrupt:
+        raise Refusal("Stopped. Finished runs are kept: the same command goes on from here.") from None
