@@ -25,7 +25,7 @@ from crashbo.problems.families import (
     structure,
 )
 from crashbo.problems.families.instance import Instance
-from crashbo.problems.families.landscape import Array, Cause, Dial, Family, Landscape
+from crashbo.problems.families.landscape import Cause, Dial, Family, Landscape
 from crashbo.problems.problem import Problem
 
 __all__ = ["Cause", "Dial", "Family", "Instance", "Landscape", "check_tuning", "draw", "family", "get", "names"]
@@ -60,8 +60,7 @@ def get(name: str, dimension: int, seed: int) -> Problem:
         dimension: how many parameters.
         seed: 0 to 99 for tuning, from 100 on for reporting.
     """
-    member = draw(name, dimension, seed)
-    return member.problem(_optimum(member.family, dimension, seed))
+    return _found(name, dimension, seed)
 
 
 def draw(name: str, dimension: int, seed: int) -> Instance:
@@ -87,11 +86,12 @@ def check_tuning(seeds: Iterable[int]) -> None:
         )
 
 
-@lru_cache(maxsize=1024)
-def _optimum(found: Family, dimension: int, seed: int) -> Array:
-    known = stored.optimum(found.name, dimension, seed)
-    if known is not None:
-        return known
-    from crashbo.problems.families import brute_force  # only here: SciPy's optimisers are slow to import
+@lru_cache(maxsize=256)
+def _found(name: str, dimension: int, seed: int) -> Problem:
+    member = draw(name, dimension, seed)
+    lowest = stored.lowest(member)
+    if lowest is None:
+        from crashbo.problems.families import brute_force  # only here: SciPy's optimisers are slow to import
 
-    return brute_force.optimum(instance.draw(found, dimension, seed))
+        lowest = brute_force.lowest(member)
+    return member.problem(lowest)

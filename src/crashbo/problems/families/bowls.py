@@ -66,7 +66,7 @@ def _off_floor(bends: Array, U: Array) -> Array:
 
 def _plateau(dimension: int, rng: np.random.Generator) -> Landscape:
     centres = rng.uniform(0.15, 0.85, (3, dimension))
-    widths = rng.uniform(0.12, 0.25, 3) * np.array([1.0, 1.3, 1.6])
+    widths = rng.uniform(0.08, 0.16, 3) * np.array([1.0, 1.3, 1.6])
     cost = partial(_basins, centres, widths, np.array([1.0, 0.7, 0.5]))
     return Landscape(cost, (Cause(_safe_at(centres[0], dimension, rng), SMOOTH),), hints=centres)
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import minimize
 
-from crashbo.problems.families.instance import Instance
+from crashbo.problems.families.instance import Instance, Lowest
 from crashbo.problems.families.landscape import Array
 
 _POINTS = 32_768
@@ -22,50 +22,58 @@ _WALKERS, _STEPS = 240, 120
 _FINAL = 16  # that are descended exactly
 _ROUNDS = 60  # of the last search at random
 _EPS = 1e-6
-_INSIDE = 1e-9  # margin that an optimum keeps from its boundary
+_INSIDE = 1e-7  # margin that an optimum keeps from its boundary: rounding must not carry it over
 
 
 class _Scaled(NamedTuple):
     """The machine's cost, scaled, and its margins."""
 
     instance: Instance
-    zero: float
-    unit: float
+    crashes: bool  # whether it does
+    zero: float = 0.0
+    unit: float = 1.0
 
     def cost(self, U: Array) -> Array:
         return (self.instance.cost(U) - self.zero) / self.unit
 
+    def excess(self, U: Array) -> Array:
+        """Margins; it crashes where one is above zero."""
+        return self.instance.excess(U) if self.crashes else np.full((len(U), 1), -1.0)
+
     def safe_cost(self, U: Array) -> Array:
         """Infinite where it crashes."""
-        return np.where(self.instance.excess(U).max(axis=1) <= -_INSIDE, self.cost(U), np.inf)
+        return np.where(self.excess(U).max(axis=1) <= -_INSIDE, self.cost(U), np.inf)
 
 
-def optimum(instance: Instance) -> Array:
-    """The best safe point that was found."""
+def lowest(instance: Instance) -> Lowest:
+    """The optima of a machine."""
+    safe = _optimum(instance, crashes=True)
+    free = np.stack([safe, _optimum(instance, crashes=False)])
+    return Lowest(float(instance.cost(safe[None])[0]), float(instance.cost(free).min()), safe)
+
+
+def _optimum(instance: Instance, *, crashes: bool) -> Array:
+    """The best point that was found; among all, if crashes do not matter."""
     rng = np.random.default_rng(instance.seed)
     U = instance.uniform(_POINTS, rng)
     if len(instance.landscape.hints):
         U = np.vstack([_snapped(instance, instance.landscape.hints), U])
     if instance.begin is not None:
         U = np.vstack([instance.begin, U])
-    safe = instance.excess(U).max(axis=1) <= -_INSIDE
-    costs = instance.cost(U)
-    low = float(costs[safe].min())
-    scaled = _Scaled(instance, low, (instance.median - low) or 1.0)
-    order = np.argsort(np.where(safe, costs, np.inf))
+    costs = _Scaled(instance, crashes).safe_cost(U)
+    order, low = np.argsort(costs), float(costs.min())
+    scaled = _Scaled(instance, crashes, low, (instance.median - low) or 1.0)
     # Half of them where it is best, half all over, safe or not; and where the landscape itself says.
     walkers = np.vstack([U[order[: _WALKERS // 2]], U[rng.permutation(len(U))[: _WALKERS // 2]], U[:4]])
-    walkers = _descend(scaled, walkers, rng)
-    found = np.vstack([walkers, U[order[:_FINAL]]])
+    found = np.vstack([_descend(scaled, walkers, rng), U[order[:_FINAL]]])
     found = _apart(found[np.argsort(_hopes(scaled, found))])
-    ends = np.array([_exactly(scaled, u) for u in found[:_FINAL]] + [U[order[0]]])
-    best = ends[np.argmin(scaled.safe_cost(ends))]
-    return _shaken(scaled, best, rng)
+    ends = np.array([_exactly(scaled, u) for u in found] + [U[order[0]]])
+    return _shaken(scaled, ends[np.argmin(scaled.safe_cost(ends))], rng)
 
 
 def _hopes(scaled: _Scaled, U: Array) -> Array:
     """Costs, with a margin for points that are nearly safe: the exact descent will make them so."""
-    beyond = np.maximum(scaled.instance.excess(U).max(axis=1), 0.0)
+    beyond = np.maximum(scaled.excess(U).max(axis=1), 0.0)
     return np.where(beyond < 0.05, scaled.cost(U) + 2.0 * beyond, np.inf)
 
 
@@ -96,7 +104,7 @@ def _descend(scaled: _Scaled, U: Array, rng: np.random.Generator) -> Array:
 
 
 def _penalised(scaled: _Scaled, U: Array, penalty: float) -> Array:
-    beyond: Array = np.sum(np.maximum(scaled.instance.excess(U), 0.0) ** 2, axis=1)
+    beyond: Array = np.sum(np.maximum(scaled.excess(U), 0.0) ** 2, axis=1)
     return scaled.cost(U) + penalty * beyond
 
 
@@ -150,11 +158,11 @@ def _exactly(scaled: _Scaled, u: Array) -> Array:
         return float(values[0]), slopes(values, v)
 
     def room(v: Array) -> Array:
-        out: Array = -scaled.instance.excess(whole(v)[:1])[0] - 1e-7
+        out: Array = -scaled.excess(whole(v)[:1])[0] - 2.0 * _INSIDE
         return out
 
     def room_slopes(v: Array) -> Array:
-        return -slopes(scaled.instance.excess(whole(v)), v).T
+        return -slopes(scaled.excess(whole(v)), v).T
 
     done = minimize(
         cost,

@@ -42,12 +42,10 @@ FAMILIES = (
     Family("jump", "the load creeps up, then jumps over its limit", partial(_read_by, JUMP), (2, 6)),
     Family("kink", "the load rises much faster in the last stretch", partial(_read_by, KINK), (2, 6)),
     Family("saturation", "the load hardly rises any more near its limit", partial(_read_by, SATURATION), (2, 6)),
-    Family("labels", "nothing is measured; one cause", partial(_read_by, None), (2, 4, 8), labels=True),
-    Family(
-        "causes", "nothing is measured; two or three causes", partial(_several, (None, None, None)), (3, 6), labels=True
-    ),
+    Family("labels", "nothing is measured; one cause", partial(_read_by, None), (2, 4, 8)),
+    Family("causes", "nothing is measured; two or three causes", partial(_several, (None, None, None)), (3, 6)),
     Family("several", "two or three causes, all measured", partial(_several, (SMOOTH, SMOOTH, SMOOTH)), (3, 6)),
     Family("partly", "two causes, one of them measured", partial(_several, (SMOOTH, None)), (3, 6)),
-    Family("bystander", "what is measured is not the cause", _bystander, (3, 6), labels=True),
+    Family("bystander", "what is measured is not the cause", _bystander, (3, 6)),
     Family("noisy", "heavy noise on the cost and on the load", _noisy, (2, 6)),
 )

@@ -66,6 +66,14 @@ class Gauged(NamedTuple):
         return Limit(self.name, sign * self.unit * self.threshold + self.zero, self.side, self.noise)
 
 
+class Lowest(NamedTuple):
+    """The optima of a machine."""
+
+    safe: float  # lowest cost without a crash
+    overall: float  # lowest cost, crash or not
+    point: Array  # of the former, in the unit cube
+
+
 @dataclass(frozen=True)
 class Margin:
     """How far a load is beyond its level, in standard deviations: it crashes above zero."""
@@ -149,9 +157,8 @@ class Instance:
     def _named(self) -> dict[str, Column]:
         return {f"x{d + 1}": column for d, column in enumerate(self.columns)}
 
-    def problem(self, optimum: Array) -> Problem:
-        """The machine as a problem, once its optimum is known."""
-        best = float(self.cost(optimum[None])[0])
+    def problem(self, lowest: Lowest) -> Problem:
+        """The machine as a problem, once its optima are known."""
         return Problem(
             name=self.name,
             space={name: column.parameter for name, column in self._named.items()},
@@ -159,10 +166,10 @@ class Instance:
             limits=tuple(gauge.limit for gauge in self.gauges),
             cost_noise=self.noise,
             source=f"crashbo.problems.families, {self.family.name}: {self.family.what}. {100.0 * self.share:.0f} % of "
-            "the space crash. The optimum was found by brute force.",
-            minimum=best,
-            constrained_minimum=best,
-            optimum=self.params(optimum),
+            "the space crash. Optima were found by brute force.",
+            minimum=lowest.overall,
+            constrained_minimum=lowest.safe,
+            optimum=self.params(lowest.point),
             machine=run_machine,
             start=None if self.begin is None else self.params(self.begin),
             median_safe_cost=self.median,

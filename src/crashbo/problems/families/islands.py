@@ -22,7 +22,7 @@ def _islands(dimension: int, rng: np.random.Generator) -> Landscape:
     return Landscape(
         cost,
         (Cause(partial(_from_shore, centres, sizes), SMOOTH),),
-        shares=(0.75, 0.93),
+        shares=(0.75, 0.9),
         start=centres[1],
         hints=centres,
     )

@@ -75,7 +75,6 @@ class Family:
         draw: a landscape of so many parameters.
         dimensions: that the benchmark takes.
         most: the highest dimension that it makes sense in.
-        labels: whether nothing that has to do with crashes is measured.
     """
 
     name: str
@@ -83,4 +82,3 @@ class Family:
     draw: Callable[[int, np.random.Generator], Landscape]
     dimensions: tuple[int, ...]
     most: int = 24
-    labels: bool = False
