@@ -29,10 +29,10 @@ WORSE = 1e-6  # of the span
 
 def find(case: Case) -> list[float]:
     member = families.draw(case.problem, case.dimension, case.seed)
-    exact = brute_force.optimum(member)
-    rounded = np.round(exact, DIGITS)
-    u = rounded if member.excess(rounded[None]).max() <= 0.0 else exact
-    return [float(member.cost(u[None])[0]), *map(float, u)]
+    found = brute_force.lowest(member)
+    rounded = np.round(found.point, DIGITS)
+    u = rounded if member.excess(rounded[None]).max() <= 0.0 else found.point
+    return [float(member.cost(u[None])[0]), found.overall, *map(float, u)]
 
 
 def write(found: dict[str, dict[str, list[float]]]) -> None:
@@ -45,7 +45,7 @@ def write(found: dict[str, dict[str, list[float]]]) -> None:
 
 def search(seeds: list[int], again: bool) -> None:
     found: dict[str, dict[str, list[float]]] = json.loads(stored.PATH.read_text(encoding="utf-8"))
-    cases = [case for case in of_families(families.names(), seeds)]
+    cases = of_families(families.names(), seeds)
     todo = [c for c in cases if again or f"{c.dimension}/{c.seed}" not in found.get(c.problem, {})]
     with ProcessPoolExecutor() as pool:
         for done, (case, row) in enumerate(zip(todo, pool.map(find, todo), strict=True), start=1):
