@@ -7,9 +7,13 @@ import numpy as np
 import pytest
 
 from crashbo import problems, strategies
+from crashbo.campaigns.run_log import RunLog
 from crashbo.paper.methods import METHODS, PROBLEMS
-from crashbo.paper.run_log import RunLog
-from crashbo.paper.runs import Spec, execute
+from crashbo.paper.runs import Spec, execute, plain, revived
+
+
+def log_in(folder):
+    return RunLog(folder, plain, revived)
 
 
 def without_time(run):
@@ -81,39 +85,39 @@ class TestMethods:
 class TestRunLog:
     def test_runs_come_back_as_they_were(self, tmp_path):
         runs = made_up.several(["eicc", "random"], ["eggcrate2d"])
-        with RunLog(tmp_path) as log:
+        with log_in(tmp_path) as log:
             for run in runs:
                 log.add(run)
-        with RunLog(tmp_path) as log:
+        with log_in(tmp_path) as log:
             assert log.runs == {run.spec: run for run in runs}
         assert {path.name for path in tmp_path.glob("*.jsonl")} == {"eicc.jsonl", "random.jsonl"}
 
     def test_before_the_first_success_there_is_no_regret(self, tmp_path):
         run = made_up.run(regret=(None, 1.0))
-        with RunLog(tmp_path) as log:
+        with log_in(tmp_path) as log:
             log.add(run)
-        with RunLog(tmp_path) as log:
+        with log_in(tmp_path) as log:
             assert log.runs[run.spec].regret == (None, 1.0)
 
     @pytest.mark.parametrize("cut", [1, 40])
     def test_a_torn_line_is_cut_off_and_its_run_missing(self, tmp_path, cut):
         first, second = made_up.run(repeat=0), made_up.run(repeat=1)
-        with RunLog(tmp_path) as log:
+        with log_in(tmp_path) as log:
             log.add(first)
             log.add(second)
         path = tmp_path / "eicc.jsonl"
         path.write_bytes(path.read_bytes()[:-cut])
-        with RunLog(tmp_path) as log:
+        with log_in(tmp_path) as log:
             assert list(log.runs) == [first.spec]
             log.add(second)
-        with RunLog(tmp_path) as log:
+        with log_in(tmp_path) as log:
             assert list(log.runs) == [first.spec, second.spec]
 
     def test_a_line_that_is_no_run_is_named(self, tmp_path):
         (tmp_path / "eicc.jsonl").write_text('{"spec": 3}\n')
         with pytest.raises(ValueError, match=r"run log must hold a run in every line; line 1 of .*eicc.jsonl is none"):
-            RunLog(tmp_path)
+            log_in(tmp_path)
 
     def test_two_writers_are_one_too_many(self, tmp_path):
-        with RunLog(tmp_path), pytest.raises(ValueError, match="output must have one writer"):
-            RunLog(tmp_path)
+        with log_in(tmp_path), pytest.raises(ValueError, match="output must have one writer"):
+            log_in(tmp_path)

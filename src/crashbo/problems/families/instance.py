@@ -167,7 +167,7 @@ class Instance:
             cost_noise=self.noise,
             source=f"crashbo.problems.families, {self.family.name}: {self.family.what}. {100.0 * self.share:.0f} % of "
             "the space crash. Optima were found by brute force.",
-            minimum=lowest.overall,
+            minimum=min(lowest.overall, lowest.safe),
             constrained_minimum=lowest.safe,
             optimum=self.params(lowest.point),
             machine=run_machine,
