@@ -2,15 +2,16 @@
 
 May import the public API, `problems` and `campaigns`.
 
-What is followed (BoTorch 0.18, docstrings and the tutorial "Using BoTorch, a closed loop"):
+What is followed (BoTorch 0.18, its docstrings, and its notebook "BO with Binary Black-box Constraint",
+notebooks_community/clf_constrained_bo, which is about crashes):
 - `SingleTaskGP` of the cost, on successes, with its defaults: an RBF kernel with dimension-scaled priors, learnt
   noise, and `Standardize`. Inputs lie in the unit cube, as its docstring wants them, so `Normalize` has nothing to do.
-- A second one of the label, 1 for a success and 0 for a crash, on all trials. BoTorch has no classifier for unknown
-  constraints (issue 725); regression on labels is what Ax does.
-- `LogConstrainedExpectedImprovement` of both in a `ModelListGP`: success means that the label's GP is above 1/2. As
-  long as nothing has crashed the constraint is left out, since all labels are alike.
-- `optimize_acqf` with the tutorial's 10 restarts of 512 raw samples. Where there is an Int or a Choice,
-  `optimize_acqf_mixed_alternating` with its defaults; with a Choice the models are `MixedSingleTaskGP`.
+- The notebook's classifier of success or crash, on all trials: a variational GP with a Bernoulli likelihood and a
+  scaled RBF kernel. (A `SingleTaskGP` of labels 0 and 1 fits every label with lengthscales below 0.1, and learns nothing.)
+- Log EI plus the log of the classifier's probability: the notebook's `qLogExpectedImprovement` with a constraint, in
+  closed form. As long as nothing has crashed it is log EI alone.
+- `optimize_acqf` with the notebook's 10 restarts of 512 raw samples. Where there is an Int or a Choice,
+  `optimize_acqf_mixed_alternating` with as many; with a Choice, the kernels are `MixedSingleTaskGP`'s.
 - Five Sobol points first, the start in place of the first; Sobol goes on until there is a success. A fit that fails
   gives a Sobol point.
 """
@@ -18,15 +19,22 @@ What is followed (BoTorch 0.18, docstrings and the tutorial "Using BoTorch, a cl
 import warnings
 from typing import Any
 
+import numpy as np
 import torch
-from botorch.acquisition.analytic import LogConstrainedExpectedImprovement, LogExpectedImprovement
+from botorch.acquisition.analytic import LogExpectedImprovement
 from botorch.exceptions.errors import BotorchError
 from botorch.exceptions.warnings import BotorchWarning
 from botorch.fit import fit_gpytorch_mll
-from botorch.models import MixedSingleTaskGP, ModelListGP, SingleTaskGP
-from botorch.optim import optimize_acqf, optimize_acqf_mixed_alternating
+from botorch.models.approximate_gp import SingleTaskVariationalGP
+from botorch.models.gp_regression import SingleTaskGP
+from botorch.models.gp_regression_mixed import MixedSingleTaskGP
+from botorch.optim.optimize import optimize_acqf
+from botorch.optim.optimize_mixed import optimize_acqf_mixed_alternating
 from botorch.utils.sampling import manual_seed
-from gpytorch.mlls import ExactMarginalLogLikelihood
+from botorch.utils.transforms import t_batch_mode_transform
+from gpytorch.kernels import RBFKernel, ScaleKernel
+from gpytorch.likelihoods import BernoulliLikelihood
+from gpytorch.mlls import ExactMarginalLogLikelihood, VariationalELBO
 from linear_operator.utils.warnings import NumericalWarning
 from torch import Tensor
 from torch.quasirandom import SobolEngine
@@ -38,14 +46,33 @@ from crashbo.benchmark.methods.base import Method
 _FIRST = 5
 _RESTARTS, _RAW = 10, 512
 _LISTED = 1000  # judgement: an Int with more values is optimised as if it were real, and rounded
-_EVEN = 0.5  # halfway between the labels
+
+
+_BATCHED: Any = t_batch_mode_transform(expected_q=1)
+
+
+class LogFeasibleImprovement(LogExpectedImprovement):
+    """Log EI plus the log probability of success."""
+
+    def __init__(self, cost: SingleTaskGP, success: SingleTaskVariationalGP, best: Tensor) -> None:
+        super().__init__(cost, best_f=best, maximize=False)
+        self.success = success
+
+    @_BATCHED
+    def forward(self, X: Tensor) -> Tensor:
+        """At X, (b, 1, d)."""
+        latent = self.success.posterior(X)
+        z = latent.mean / (1 + latent.variance).sqrt()  # of the probit likelihood, the latent value integrated out
+        gain: Tensor = super().forward(X)
+        return gain + torch.special.log_ndtr(z)[..., 0, 0]
 
 
 def run(machine: Machine) -> None:
     """Sobol points, then those of the highest acquisition value."""
     torch.set_num_threads(1)
     space = list(machine.space.values())
-    sobol = SobolEngine(len(space), scramble=True, seed=machine.seed)
+    engine: Any = SobolEngine
+    sobol = engine(len(space), scramble=True, seed=machine.seed)
     X: list[list[float]] = []
     costs: list[float | None] = []
     with manual_seed(machine.seed):
@@ -67,6 +94,7 @@ def suggest(machine: Machine, X: list[list[float]], costs: list[float | None]) -
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", BotorchWarning)  # of a fit that was tried again, for example
         warnings.simplefilter("ignore", NumericalWarning)  # of jitter
+        warnings.filterwarnings("ignore", "Optimization failed", RuntimeWarning)  # and is begun again
         try:
             found = _optimised(_acquisition(machine, X, costs), machine)
         except (BotorchError, RuntimeError, ValueError):
@@ -81,17 +109,34 @@ def _acquisition(machine: Machine, X: list[list[float]], costs: list[float | Non
     objective = _fitted(machine, inputs[succeeded], y)
     if bool(succeeded.all()):
         return LogExpectedImprovement(objective, best_f=y.min(), maximize=False)
-    label = _fitted(machine, inputs, succeeded.double().unsqueeze(-1))
-    return LogConstrainedExpectedImprovement(
-        ModelListGP(objective, label), best_f=y.min(), objective_index=0, constraints={1: (_EVEN, None)}, maximize=False
-    )
+    return LogFeasibleImprovement(objective, _classifier(machine, inputs, succeeded), y.min())
 
 
 def _fitted(machine: Machine, X: Tensor, y: Tensor) -> SingleTaskGP:
-    choices = [i for i, p in enumerate(machine.space.values()) if isinstance(p, Choice)]
+    choices = _choices(machine)
     model = MixedSingleTaskGP(X, y, cat_dims=choices) if choices else SingleTaskGP(X, y)
     fit_gpytorch_mll(ExactMarginalLogLikelihood(model.likelihood, model))
     return model
+
+
+def _classifier(machine: Machine, X: Tensor, succeeded: Tensor) -> SingleTaskVariationalGP:
+    labels, choices = succeeded.double().unsqueeze(-1), _choices(machine)
+    kernel = MixedSingleTaskGP(X, labels, cat_dims=choices).covar_module if choices else ScaleKernel(RBFKernel())
+    model = SingleTaskVariationalGP(
+        X,
+        labels,
+        likelihood=BernoulliLikelihood(),
+        covar_module=kernel,
+        inducing_points=X,
+        learn_inducing_points=False,
+    )
+    fit_gpytorch_mll(VariationalELBO(model.likelihood, model.model, num_data=len(X)))
+    model.eval()
+    return model
+
+
+def _choices(machine: Machine) -> list[int]:
+    return [i for i, p in enumerate(machine.space.values()) if isinstance(p, Choice)]
 
 
 def _optimised(acquisition: Any, machine: Machine) -> Tensor:
@@ -101,7 +146,9 @@ def _optimised(acquisition: Any, machine: Machine) -> Tensor:
     discrete = {i: _values(p) for i, p in enumerate(space) if isinstance(p, Int) and p.high - p.low < _LISTED}
     choices = {i: list(map(float, range(len(p.options)))) for i, p in enumerate(space) if isinstance(p, Choice)}
     if discrete or choices:
-        found = optimize_acqf_mixed_alternating(acquisition, bounds, discrete_dims=discrete, cat_dims=choices)
+        found = optimize_acqf_mixed_alternating(
+            acquisition, bounds, discrete_dims=discrete, cat_dims=choices, num_restarts=_RESTARTS, raw_samples=_RAW
+        )
     else:
         found = optimize_acqf(acquisition, bounds, q=1, num_restarts=_RESTARTS, raw_samples=_RAW)
     point: Tensor = found[0][0]
@@ -135,7 +182,7 @@ def _inward(p: Float | Int | Choice, value: Any) -> float:
 
 
 def _outward(p: Float | Int | Choice, v: float) -> Any:
-    return p.options[round(v)] if isinstance(p, Choice) else p.decode([v])  # type: ignore[arg-type]
+    return p.options[round(v)] if isinstance(p, Choice) else p.decode(np.array([v]))
 
 
 METHODS = (Method("botorch", "BoTorch", run, libraries=("botorch", "gpytorch", "torch")),)

@@ -14,6 +14,7 @@ What is followed (PyNomad.usage(), PyNomad.help(), NOMAD 4.6, and its issues 74 
 
 from typing import Any
 
+import numpy as np
 import PyNomad
 
 from crashbo import Choice, Float
@@ -88,7 +89,7 @@ def _inward(p: Any, value: Any) -> float:
 def _outward(p: Any, value: float) -> Any:
     if isinstance(p, Choice):
         return p.options[round(value)]
-    return p.decode([value]) if isinstance(p, Float) else round(value)
+    return p.decode(np.array([value])) if isinstance(p, Float) else round(value)
 
 
 METHODS = (Method("nomad", "NOMAD", run, libraries=("PyNomadBBO",)),)

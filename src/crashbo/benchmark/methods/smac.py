@@ -34,7 +34,7 @@ from crashbo.benchmark.machine import Machine, Params, Reply
 from crashbo.benchmark.methods.base import Method
 
 _SEEDS = 2**31  # NumPy's legacy generator, which SMAC uses, takes few more
-_ONLY_SEED = 0  # of a deterministic scenario's trials (AbstractIntensifier.get_instance_seed_keys_of_interest)
+_ONLY_SEED = 0  # the first seed that is told is that of all trials (get_instance_seed_keys_of_interest)
 
 
 class WorstOfSuccesses(RunHistoryEncoder):
@@ -105,7 +105,9 @@ def _index(p: Float | Int | Choice, value: Any) -> Any:
 
 def _outward(machine: Machine, config: Any) -> dict[str, Any]:
     return {
-        name: p.options[int(config[name])] if isinstance(p, Choice) else (float if isinstance(p, Float) else int)(config[name])
+        name: p.options[int(config[name])]
+        if isinstance(p, Choice)
+        else (float if isinstance(p, Float) else int)(config[name])
         for name, p in machine.space.items()
     }
 
