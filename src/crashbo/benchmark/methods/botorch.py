@@ -7,7 +7,8 @@ notebooks_community/clf_constrained_bo, which is about crashes):
 - `SingleTaskGP` of the cost, on successes, with its defaults: an RBF kernel with dimension-scaled priors, learnt
   noise, and `Standardize`. Inputs lie in the unit cube, as its docstring wants them, so `Normalize` has nothing to do.
 - The notebook's classifier of success or crash, on all trials: a variational GP with a Bernoulli likelihood and a
-  scaled RBF kernel. (A `SingleTaskGP` of labels 0 and 1 fits every label with lengthscales below 0.1, and learns nothing.)
+  scaled RBF kernel. A `SingleTaskGP` of labels 0 and 1 was tried: it fits every label exactly, with lengthscales
+  below 0.1, and learns little from that.
 - Log EI plus the log of the classifier's probability: the notebook's `qLogExpectedImprovement` with a constraint, in
   closed form. As long as nothing has crashed it is log EI alone.
 - `optimize_acqf` with the notebook's 10 restarts of 512 raw samples. Where there is an Int or a Choice,
@@ -31,7 +32,6 @@ from botorch.models.gp_regression_mixed import MixedSingleTaskGP
 from botorch.optim.optimize import optimize_acqf
 from botorch.optim.optimize_mixed import optimize_acqf_mixed_alternating
 from botorch.utils.sampling import manual_seed
-from botorch.utils.transforms import t_batch_mode_transform
 from gpytorch.kernels import RBFKernel, ScaleKernel
 from gpytorch.likelihoods import BernoulliLikelihood
 from gpytorch.mlls import ExactMarginalLogLikelihood, VariationalELBO
@@ -48,9 +48,6 @@ _RESTARTS, _RAW = 10, 512
 _LISTED = 1000  # judgement: an Int with more values is optimised as if it were real, and rounded
 
 
-_BATCHED: Any = t_batch_mode_transform(expected_q=1)
-
-
 class LogFeasibleImprovement(LogExpectedImprovement):
     """Log EI plus the log probability of success."""
 
@@ -58,13 +55,12 @@ class LogFeasibleImprovement(LogExpectedImprovement):
         super().__init__(cost, best_f=best, maximize=False)
         self.success = success
 
-    @_BATCHED
     def forward(self, X: Tensor) -> Tensor:
         """At X, (b, 1, d)."""
         latent = self.success.posterior(X)
         z = latent.mean / (1 + latent.variance).sqrt()  # of the probit likelihood, the latent value integrated out
-        gain: Tensor = super().forward(X)
-        return gain + torch.special.log_ndtr(z)[..., 0, 0]
+        total: Tensor = super().forward(X) + torch.special.log_ndtr(z)[..., 0, 0]
+        return total
 
 
 def run(machine: Machine) -> None:
