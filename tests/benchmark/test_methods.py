@@ -2,8 +2,9 @@
 
 import math
 import sys
-import warnings
 from collections import Counter
+from dataclasses import replace
+from importlib.metadata import version
 
 import numpy as np
 import pytest
@@ -142,6 +143,12 @@ def test_optuna_hears_of_a_crash_as_a_failure_or_as_the_worst_success_so_far(nam
     assert any(trial.cost is None for trial in machine.tried)
 
 
+@pytest.mark.parametrize("name", [known("optuna-gp"), known("optuna-gp-penalty"), known("optuna-tpe")])
+def test_optuna_leaves_its_random_beginning_and_does_well_in_a_mixed_space(name):
+    machine = ran(name, replace(MIXED, limits=(Limit("sum", 9.0),)), trials=40)  # which never crashes
+    assert min(trial.cost for trial in machine.tried[20:]) < 0.3
+
+
 @pytest.mark.parametrize("name", [known("optuna-cmaes")])
 def test_cma_es_searches_from_the_start(name):
     near = [math.dist(t.params.values(), STARTED.start.values()) for t in ran(name, STARTED, trials=30).tried[1:5]]
@@ -250,7 +257,4 @@ def test_a_method_says_by_its_name_who_it_is(name):
     method = methods.get(name)
     assert method.name == name
     assert method.label
-    with warnings.catch_warnings():
-        from importlib.metadata import version
-
-        assert all(version(library) for library in method.libraries)
+    assert all(version(library) for library in method.libraries)

@@ -12,12 +12,15 @@ notebooks_community/clf_constrained_bo, which is about crashes):
 - Log EI plus the log of the classifier's probability: the notebook's `qLogExpectedImprovement` with a constraint, in
   closed form. As long as nothing has crashed it is log EI alone.
 - `optimize_acqf` with the notebook's 10 restarts of 512 raw samples. Where there is an Int or a Choice,
-  `optimize_acqf_mixed_alternating` with as many; with a Choice, the kernels are `MixedSingleTaskGP`'s.
+  `optimize_acqf_mixed_alternating` with as many. With a Choice, the cost has a `MixedSingleTaskGP`, and the
+  classifier's kernel is a product with a `CategoricalKernel`.
 - Five Sobol points first, the start in place of the first; Sobol goes on until there is a success. A fit that fails
   gives a Sobol point.
 """
 
 import warnings
+from functools import reduce
+from operator import mul
 from typing import Any
 
 import numpy as np
@@ -29,6 +32,7 @@ from botorch.fit import fit_gpytorch_mll
 from botorch.models.approximate_gp import SingleTaskVariationalGP
 from botorch.models.gp_regression import SingleTaskGP
 from botorch.models.gp_regression_mixed import MixedSingleTaskGP
+from botorch.models.kernels.categorical import CategoricalKernel
 from botorch.optim.optimize import optimize_acqf
 from botorch.optim.optimize_mixed import optimize_acqf_mixed_alternating
 from botorch.utils.sampling import manual_seed
@@ -116,13 +120,15 @@ def _fitted(machine: Machine, X: Tensor, y: Tensor) -> SingleTaskGP:
 
 
 def _classifier(machine: Machine, X: Tensor, succeeded: Tensor) -> SingleTaskVariationalGP:
-    labels, choices = succeeded.double().unsqueeze(-1), _choices(machine)
-    kernel = MixedSingleTaskGP(X, labels, cat_dims=choices).covar_module if choices else ScaleKernel(RBFKernel())
+    choices = _choices(machine)
+    others = [i for i in range(len(machine.space)) if i not in choices]
+    parts = [RBFKernel(active_dims=others)] if others else []
+    parts += [CategoricalKernel(active_dims=choices)] if choices else []
     model = SingleTaskVariationalGP(
         X,
-        labels,
+        succeeded.double().unsqueeze(-1),
         likelihood=BernoulliLikelihood(),
-        covar_module=kernel,
+        covar_module=ScaleKernel(reduce(mul, parts)),
         inducing_points=X,
         learn_inducing_points=False,
     )
