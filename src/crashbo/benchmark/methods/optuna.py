@@ -6,7 +6,8 @@ What is followed (Optuna 5, docstrings of `optuna.samplers` and `Study.ask`):
 - Samplers keep their defaults: TPE is multivariate (optuna/samplers/_tpe/sampler.py), TPE and GP begin with 10 random
   successes, CMA-ES with 1. A sampler counts successes only, so crashes lengthen that beginning.
 - A crash is told as FAIL, Optuna's own state for it, which no sampler reads. The penalty variants tell the worst cost
-  of a success so far; before the first success there is no number, so FAIL.
+  of a success so far; before the first success there is no number, so FAIL. Since a failure changes nothing, the GP
+  sampler that finds its best point in a region of crashes asks for that point again and again. That is its own doing.
 - The start is enqueued. CMA-ES does not learn from enqueued trials, so it also gets the start as its mean, `x0`.
 - A Choice is categorical. CMA-ES "does not support CategoricalDistribution" (optuna/samplers/_cmaes.py): its
   independent sampler draws that at random, and we take out the warning that says so.
