@@ -31,7 +31,8 @@ ROWS = {
         ("optimizer",),
         ("problems",),
         ("__init__",),  # the public API
-        ("integrations", "paper"),
+        ("campaigns",),
+        ("benchmark", "integrations", "paper"),
         ("app",),
     ),
     "crashbo.app": (
@@ -68,7 +69,7 @@ FOREIGN = (
 
 # These layers see the public API alone, name by name. `problems` takes a name from the room that defines it, since
 # `crashbo` itself imports `problems`.
-PUBLIC_ONLY = ("problems", "paper")
+PUBLIC_ONLY = ("problems", "paper", "benchmark")
 FOR_ALL = tuple(f"crashbo.{room}" for room in ROWS["crashbo"][0])
 
 
@@ -421,15 +422,20 @@ DOORS = {
     "matplotlib": {"app/plots.py"},
     "PIL": {"app/animation.py"},
     "mujoco": {"problems/solo8/engine.py"},
-    "optuna": {f"integrations/optuna/{path.name}" for path in (PACKAGE / "integrations" / "optuna").glob("*.py")},
+    "optuna": {f"integrations/optuna/{path.name}" for path in (PACKAGE / "integrations" / "optuna").glob("*.py")}
+    | {"benchmark/methods/optuna.py"},
     "sqlalchemy": {"integrations/optuna/atomic.py", "integrations/optuna/writing.py"},
     "optuna_dashboard": {"integrations/optuna/dashboard.py"},
     "plotly": {"integrations/optuna/dashboard.py"},
     "fastapi": {"app/server/api.py"},
     "uvicorn": {"app/server/serve.py"},
-    "torch": {"integrations/botorch.py"},
-    "botorch": {"integrations/botorch.py"},
-    "gpytorch": {"integrations/botorch.py"},
+    "torch": {"integrations/botorch.py", "benchmark/methods/botorch.py"},
+    "botorch": {"integrations/botorch.py", "benchmark/methods/botorch.py"},
+    "gpytorch": {"integrations/botorch.py", "benchmark/methods/botorch.py"},
+    "linear_operator": {"benchmark/methods/botorch.py"},
+    "smac": {"benchmark/methods/smac.py"},
+    "ConfigSpace": {"benchmark/methods/smac.py"},
+    "PyNomad": {"benchmark/methods/nomad.py"},
 }
 
 

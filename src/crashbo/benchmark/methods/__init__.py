@@ -19,10 +19,12 @@ class _Home(NamedTuple):
     """Where a method lives."""
 
     module: str
-    extra: str | None = None  # what installs its library
+    extra: str | None = None  # what installs its libraries
+    needs: str | None = None  # a library that the module's own imports do not ask for
 
 
-_OURS, _OPTUNA = _Home("ours"), _Home("optuna", "optuna")
+_OURS, _TPE = _Home("ours"), _Home("optuna", "optuna")
+_GP, _CMAES = _Home("optuna", "optuna-gp", needs="torch"), _Home("optuna", "cmaes", needs="cmaes")
 _HOMES = {
     "eicc": _OURS,
     "eicc-labels": _OURS,
@@ -35,16 +37,15 @@ _HOMES = {
     "sobol": _OURS,
     "random": _OURS,
     "oracle": _Home("oracle"),
-    "optuna-tpe": _OPTUNA,
-    "optuna-tpe-penalty": _OPTUNA,
-    "optuna-gp": _OPTUNA,
-    "optuna-gp-penalty": _OPTUNA,
-    "optuna-cmaes": _Home("optuna", "cmaes"),
-    "optuna-cmaes-penalty": _Home("optuna", "cmaes"),
+    "optuna-tpe": _TPE,
+    "optuna-tpe-penalty": _TPE,
+    "optuna-gp": _GP,
+    "optuna-gp-penalty": _GP,
+    "optuna-cmaes": _CMAES,
+    "optuna-cmaes-penalty": _CMAES,
     "botorch": _Home("botorch", "botorch"),
     "smac": _Home("smac", "smac"),
     "nomad": _Home("nomad", "nomad"),
-    "hebo": _Home("hebo", "hebo"),
 }
 
 
@@ -65,6 +66,8 @@ def get(name: str) -> Method:
         raise ValueError(f"methods must be among {', '.join(_HOMES)}; got {name!r}. Or give 'module:name' of your own.")
     home = _HOMES[name]
     try:
+        if home.needs is not None:
+            import_module(home.needs)
         module = import_module(f"{__name__}.{home.module}")
     except ImportError as error:
         if home.extra is None:
