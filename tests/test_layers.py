@@ -37,8 +37,8 @@ ROWS = {
     "crashbo.app": (
         ("__init__", "html_page", "launcher", "text"),
         ("animation", "bench", "blame", "demo", "illustration", "reliability"),
-        ("benchmark_tables", "gathered", "jump_report", "plots", "results", "server", "slices"),
-        ("benchmark_plots", "jump_plots", "result_plots", "study_plots"),
+        ("benchmark_tables", "benchmark_words", "gathered", "jump_report", "plots", "results", "server", "slices"),
+        ("benchmark_grids", "benchmark_plots", "jump_plots", "result_plots", "study_plots"),
         ("benchmark_report", "demo_files", "report", "reproduce"),
         ("commands",),
         ("cli",),

@@ -30,7 +30,7 @@ TRIALS = (
     *("method", "problem", "dimension", "seed", "trial", "cost", "true_cost", "crashed", "regret", "score", "wasted"),
     "seconds",
 )
-GROUPS = ("group_kind", "group", "method", "cases", "score", "low", "high", "crashes", "wasted", "seconds")
+GROUPS = ("group_kind", "group", "method", "cases", "mean_score", "low", "high", "crashes", "wasted", "seconds")
 
 Row = Sequence[object]
 
@@ -80,4 +80,6 @@ def _number(value: float) -> float | str:
 
 def _write(path: Path, head: Row, rows: Iterable[Row]) -> None:
     with open(path, "w", newline="", encoding="utf-8") as file:
-        csv.writer(file).writerows([head, *rows])
+        writer = csv.writer(file)
+        writer.writerow(head)
+        writer.writerows(rows)

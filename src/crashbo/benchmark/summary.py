@@ -201,7 +201,7 @@ def parts(summary: Summary) -> list[Part]:
     found = [Part("all", "all cases", "over all cases", summary)]
     found += [Part("measured", name, _WHERE[name], part) for name, part in groups["measured"].items()]
     found += [Part("start", name, f"where {_STARTS[name]}", part) for name, part in groups["start"].items()]
-    found += [Part("dimension", name, f"in {name}", part) for name, part in groups["dimension"].items()]
+    found += [Part("dimension", name, f"with {name}", part) for name, part in groups["dimension"].items()]
     found += [Part("problem", name, f"on {name}", part) for name, part in sorted(groups["problem"].items())]
     for (name, dimension), part in sorted(summary.by_problem_and_dimension().items()):
         words = f"{name} ({dimension} parameters)"
@@ -314,4 +314,4 @@ def _dimensions(dimension: int) -> str:
     above = next((i for i, edge in enumerate(_EDGES) if dimension <= edge), len(_EDGES))
     if above == len(_EDGES):
         return f"more than {_EDGES[-1]} parameters"
-    return f"{_EDGES[above - 1] + 1 if above else 1} to {_EDGES[above]} parameters"
+    return f"{f'{_EDGES[above - 1] + 1}' if above else 'up'} to {_EDGES[above]} parameters"
