@@ -28,7 +28,7 @@ from crashbo.benchmark.summary import (
 )
 
 MARKS = {"lead": "✓", "lose": "✗"}  # of a verdict that is sure
-_REGRETS = (0.01, 0.03, 0.1, 0.3, 0.6)  # upper ends of the shades of a table
+_REGRETS = (0.01, 0.03, 0.1, 0.2, 0.4)  # upper ends of the shades of a table
 _CRASHES = (0.05, 0.1, 0.2, 0.35, 0.5)
 
 
@@ -78,7 +78,7 @@ def by_group(summary: Summary, groups: Mapping[str, Summary]) -> str:
 
 def regrets(summary: Summary) -> str:
     """Mean regret at the end in colour: a row per family and dimension, a column per method."""
-    return _heat(summary, final_score, _REGRETS, lambda mean: f"{mean:.3f}" if mean < 0.00995 else f"{mean:.2f}", MARKS)
+    return _heat(summary, final_score, _REGRETS, lambda mean: f"{mean:.3f}" if mean < 0.0095 else f"{mean:.2f}", MARKS)
 
 
 def crashes(summary: Summary) -> str:
@@ -141,7 +141,7 @@ def _cell(tag: str, cell: GridCell) -> str:
 
 
 def _named(method: str) -> GridCell:
-    note = "ours" if method in OURS else "knows what is safe: the line to approach" if method == ORACLE else ""
+    note = "ours" if method in OURS else "the line to approach" if method == ORACLE else ""
     return GridCell(label(method), note)
 
 

@@ -33,9 +33,9 @@ _OWN = dict(zip(OURS, (MODEL, "#56B4E9"), strict=True))
 _PEERS = ("#D55E00", "#009E73", "#CC79A7", "#B8860B")  # of the best, by rank
 _MUTED = ("#8C8C8C", "#A08A6A", "#7C97A3", "#9A86A4")
 _DASHES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (1.2, 1.2)), (0, (5, 1.5, 1.2, 1.5)))
-_MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p", "h", "*", "d", "H", "8")
+_MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p", "d")
 _WIDTH, _HEIGHT = 10.0, 3.7  # inches, of a row of panels
-_FONT, _LINE = 7.6, 0.136  # points, and inches from one label to the next
+_FONT, _LINE = 8.0, 0.142  # points, and inches from one label to the next
 _FEW_CELLS = 12  # up to which each gets a panel
 _COLUMNS = 4
 _SHARES = np.linspace(0.0, 100.0, STEPS + 1)
@@ -53,7 +53,7 @@ class Look(NamedTuple):
 
     def line(self, *, marked: bool = True) -> dict[str, Any]:
         """Arguments of a plot."""
-        marks = {"marker": self.marker, "markersize": 3.6, "markeredgecolor": "white", "markeredgewidth": 0.4}
+        marks = {"marker": self.marker, "markersize": 4.2, "markeredgewidth": 0.0}
         own = {"color": self.color, "linestyle": self.dash, "linewidth": self.width, "zorder": self.order}
         return own | (marks if marked else {})
 
@@ -275,12 +275,16 @@ def _label_ends(axes: Axes, ends: Mapping[str, float], look: Mapping[str, Look])
 
 
 def spread(heights: Sequence[float], gap: float) -> list[float]:
-    """Heights from zero to one, in ascending order, moved apart so that none is nearer to the next than the gap."""
-    out: list[float] = []
-    for height in heights:
-        out.append(max(height, out[-1] + gap if out else 0.0))
-    top = 1.0
-    for i in reversed(range(len(out))):
-        out[i] = min(out[i], top)
-        top = out[i] - gap
-    return out
+    """Heights in ascending order, moved apart as little as can be so that none is nearer to the next than the gap.
+
+    They stay between zero and one if there is room. Those that touch are a block, at the mean of what its members want.
+    """
+    blocks: list[list[float]] = []  # of where its first member would go, for each member's sake
+    for i, height in enumerate(heights):
+        blocks.append([height - i * gap])
+        while len(blocks) > 1 and np.mean(blocks[-2]) >= np.mean(blocks[-1]):
+            last = blocks.pop()
+            blocks[-1] += last
+    firsts = [float(np.mean(block)) for block in blocks for _ in block]
+    highest = max(1.0 - (len(heights) - 1) * gap, 0.0)
+    return [min(max(first, 0.0), highest) + i * gap for i, first in enumerate(firsts)]

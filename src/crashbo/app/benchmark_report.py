@@ -42,7 +42,7 @@ class BenchmarkOrigin:
 
 def page(summary: Summary, origin: BenchmarkOrigin) -> str:
     """The page."""
-    body = [f"<h1>{_TITLE}</h1>", f"<p>{escape(in_short(summary))}</p>", _numbers(summary)]
+    body = [f"<h1>{_TITLE}</h1>", f"<p>{_text(in_short(summary))}</p>", _numbers(summary)]
     body += ["<h2>Where we lead and where we lose</h2>", *_standings(summary)]
     body += [*_figures(summary)] if summary.cases else []
     body += [_definitions(), _origin(origin)]
@@ -70,7 +70,7 @@ def _standings(summary: Summary) -> list[str]:
             for css, words, lines in sides
         ]
         parts.append(f"<div class='sides'>{''.join(boxes)}</div>")
-        parts += [f"<p class='soft'>{escape(words)}</p>" for words in (found.level, found.few) if words]
+        parts += [_soft(words) for words in (found.level, found.few) if words]
     parts += [] if parts else ["<p>There is no peer to compare with.</p>"]
     nothing = "<p>No run failed, ended early or got below an optimum on file.</p>"
     return [*parts, "<h3>Failed runs</h3>", _list(troubles(summary)) or nothing]
@@ -132,7 +132,12 @@ def _kept(*parts: str) -> str:
 
 
 def _soft(words: str) -> str:
-    return f"<p class='soft'>{escape(words)}</p>"
+    return f"<p class='soft'>{_text(words)}</p>"
+
+
+def _text(words: str) -> str:
+    """Escaped, and a number stays with its percent sign."""
+    return escape(words).replace(" %", "&nbsp;%")
 
 
 def _list(lines: Sequence[str]) -> str:
@@ -142,11 +147,11 @@ def _list(lines: Sequence[str]) -> str:
 def _emphasised(line: str) -> str:
     """A sentence with its verdict in bold."""
     words = next((words for words in VERDICTS.values() if line.startswith(words)), "")
-    return f"<b>{words}</b>{escape(line.removeprefix(words))}" if words else escape(line)
+    return f"<b>{words}</b>{_text(line.removeprefix(words))}" if words else _text(line)
 
 
 def _definitions() -> str:
-    terms = "".join(f"<dt>{escape(term)}</dt><dd>{escape(words)}</dd>" for term, words in DEFINITIONS.items())
+    terms = "".join(f"<dt>{escape(term)}</dt><dd>{_text(words)}</dd>" for term, words in DEFINITIONS.items())
     return f"<h2>Definitions</h2><dl>{terms}</dl>"
 
 

@@ -20,7 +20,7 @@ class Standing(NamedTuple):
 
     name: str
     coarse: list[str]  # over all cases, by what is measured and by dimension
-    leads: list[str]  # family by family, the largest first
+    leads: list[str]  # on families, and on families in one dimension; the largest first
     losses: list[str]
     level: str
     few: str
@@ -47,8 +47,8 @@ def told(summary: Summary) -> list[Standing]:
         standing = Standing(
             label(ours),
             [sentence(v) for kind in _COARSE for v in found.get(kind, ())],
-            [sentence(v) for v in sorted(parted["lead"], key=_difference)],
-            [sentence(v) for v in sorted(parted["lose"], key=_difference, reverse=True)],
+            [sentence(v) for v in sorted(parted["lead"], key=lambda v: v.difference.mean)],
+            [sentence(v) for v in sorted(parted["lose"], key=lambda v: -v.difference.mean)],
             _listed("Level with the best peer:", parted["level"]),
             _listed("Too few to tell:", parted["few"]),
         )
@@ -85,13 +85,14 @@ def sentence(v: Verdict) -> str:
     )
 
 
-def _difference(found: Verdict) -> float:
-    return found.difference.mean
-
-
 def _listed(words: str, found: Iterable[Verdict]) -> str:
-    named = [f"{v.where.removeprefix('on ')} {number(v.own)} against {number(v.theirs)}" for v in found]
-    return f"{words} {'; '.join(named)}." if named else ""
+    """The parts of some verdicts: families, and families with the numbers of parameters."""
+    named: dict[str, list[str]] = {}
+    for v in found:
+        family, _, rest = v.where.removeprefix("on ").partition(" (")
+        named.setdefault(family, []).append(rest.removesuffix(" parameters)") if rest else "all")
+    names = [f"{family} ({', '.join(sizes)})" for family, sizes in sorted(named.items())]
+    return f"{words} {'; '.join(names)} parameters." if names else ""
 
 
 def troubles(summary: Summary) -> list[str]:
@@ -187,8 +188,8 @@ DEFINITIONS = {
     "Time": "What a method takes to suggest its next trial, on a machine that may have been busy.",
     "Interval": "95 %, by the bootstrap: the cases are drawn again, with replacement, 2000 times. Fewer than five "
     "cases have none.",
-    "Lead, lose, level": "Our regret less that of the best peer, case by case. A lead or a loss is sure if the interval of the "
-    "mean difference does not contain zero. The best peer is that with the lowest mean on the very cases "
+    "Lead, lose, level": "Our regret less that of the best peer, case by case. A lead or a loss is sure if the "
+    "interval of the mean difference does not contain zero. The best peer is that with the lowest mean on the very cases "
     "compared: known in hindsight only, and another one from part to part. Among many parts about one "
     "interval in twenty misses by chance.",
     "Peers": "Methods of other libraries, those of users, and plain random and Sobol search. Our other strategies "
