@@ -88,7 +88,7 @@ def _figures(summary: Summary) -> list[str]:
     def curves(name: str, part: Summary) -> str:
         cases = counted(len(part.cases), "case")
         drawn = picture(benchmark_plots.draw_curves(part, look), f"Regret and crashes against trials: {name}, {cases}")
-        return _kept(f"<h3>{escape(name)}, {cases}</h3>", drawn)
+        return f"<h3>{escape(name)}, {cases}</h3>{drawn}"
 
     groups = summary.groups
     banded = "; ".join(label(method) for method, style in look.items() if style.banded)
@@ -97,9 +97,8 @@ def _figures(summary: Summary) -> list[str]:
     means = "Regret at the end, mean over cases with its 95 % interval. Outlined: the best peer."
     return [
         _kept("<h2>Overview</h2>", _soft("Mean over cases; the best first."), grids.overview(summary)),
-        "<h2>Regret and crashes</h2>" + _soft(f"{_CURVES} {banded}."),
-        curves("All cases", summary),
-        *(curves(name[0].upper() + name[1:], part) for name, part in (*measured, *groups["dimension"].items())),
+        _kept("<h2>Regret and crashes</h2>", _soft(f"{_CURVES} {banded}."), curves("All cases", summary)),
+        *(_kept(curves(name[0].upper() + name[1:], part)) for name, part in (*measured, *groups["dimension"].items())),
         _kept(
             "<h2>Performance profiles</h2>",
             _soft(_PROFILES),
@@ -109,10 +108,16 @@ def _figures(summary: Summary) -> list[str]:
             "<h2>Wasted trials and time</h2>",
             picture(benchmark_plots.draw_effort(summary, look), "Wasted trials and seconds per suggestion"),
         ),
-        "<h2>Regret on each family</h2>",
-        _soft(f"Mean regret at the end; darker is worse. {_MAPS} {marks}") + grids.regrets(summary),
-        "<h2>Crashes on each family</h2>",
-        _soft(f"Crashes in percent of the trials; darker is more. {_MAPS}") + grids.crashes(summary),
+        _kept(
+            "<h2>Regret on each family</h2>",
+            _soft(f"Mean regret at the end; darker is worse. {_MAPS} {marks}"),
+            grids.regrets(summary),
+        ),
+        _kept(
+            "<h2>Crashes on each family</h2>",
+            _soft(f"Crashes in percent of the trials; darker is more. {_MAPS}"),
+            grids.crashes(summary),
+        ),
         _kept(
             "<h2>Regret against trials on each family</h2>",
             picture(benchmark_plots.draw_families(summary, look), "Mean regret against trials, a panel each"),

@@ -49,8 +49,8 @@ def told(summary: Summary) -> list[Standing]:
             [sentence(v) for kind in _COARSE for v in found.get(kind, ())],
             [sentence(v) for v in sorted(parted["lead"], key=lambda v: v.difference.mean)],
             [sentence(v) for v in sorted(parted["lose"], key=lambda v: -v.difference.mean)],
-            _listed("Level with the best peer:", parted["level"]),
-            _listed("Too few to tell:", parted["few"]),
+            _listed("Level with the best peer", parted["level"]),
+            _listed("Too few to tell", parted["few"]),
         )
         out += [standing] if found else []
     return out
@@ -90,9 +90,9 @@ def _listed(words: str, found: Iterable[Verdict]) -> str:
     named: dict[str, list[str]] = {}
     for v in found:
         family, _, rest = v.where.removeprefix("on ").partition(" (")
-        named.setdefault(family, []).append(rest.removesuffix(" parameters)") if rest else "all")
+        named.setdefault(family, []).append(rest.removesuffix(" parameters)") if rest else "whole")
     names = [f"{family} ({', '.join(sizes)})" for family, sizes in sorted(named.items())]
-    return f"{words} {'; '.join(names)} parameters." if names else ""
+    return f"{words}, on families as a whole or with so many parameters: {'; '.join(names)}." if names else ""
 
 
 def troubles(summary: Summary) -> list[str]:
@@ -189,8 +189,8 @@ DEFINITIONS = {
     "Interval": "95 %, by the bootstrap: the cases are drawn again, with replacement, 2000 times. Fewer than five "
     "cases have none.",
     "Lead, lose, level": "Our regret less that of the best peer, case by case. A lead or a loss is sure if the "
-    "interval of the mean difference does not contain zero. The best peer is that with the lowest mean on the very cases "
-    "compared: known in hindsight only, and another one from part to part. Among many parts about one "
+    "interval of the mean difference does not contain zero. The best peer is that with the lowest mean on the very "
+    "cases compared: known in hindsight only, and another one from part to part. Among many parts about one "
     "interval in twenty misses by chance.",
     "Peers": "Methods of other libraries, those of users, and plain random and Sobol search. Our other strategies "
     "are shown but are no peers.",
