@@ -125,7 +125,7 @@ def _columns(summary: Summary) -> dict[str, str]:
 
 
 def _grid(
-    head: Sequence[GridCell], rows: Sequence[Sequence[GridCell]], of_rows: Sequence[str] = (), css: str = ""
+    head: Sequence[GridCell], rows: Sequence[Sequence[GridCell]], of_rows: Sequence[str] = (), css: str = "grid"
 ) -> str:
     top = "".join(_cell("th", cell) for cell in head)
     body = ""
