@@ -38,9 +38,9 @@ ROWS = {
     "crashbo.app": (
         ("__init__", "html_page", "launcher", "text"),
         ("animation", "bench", "blame", "demo", "illustration", "reliability"),
-        ("gathered", "jump_report", "plots", "results", "server", "slices"),
-        ("jump_plots", "result_plots", "study_plots"),
-        ("demo_files", "report", "reproduce"),
+        ("benchmark_tables", "benchmark_words", "gathered", "jump_report", "plots", "results", "server", "slices"),
+        ("benchmark_grids", "benchmark_plots", "jump_plots", "result_plots", "study_plots"),
+        ("benchmark_report", "demo_files", "report", "reproduce"),
         ("commands",),
         ("cli",),
     ),

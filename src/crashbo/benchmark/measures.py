@@ -23,17 +23,9 @@ def incumbents(costs: Sequence[float | None], truths: Sequence[float | None]) ->
     """Noise-free cost of the success with the lowest observed cost so far, after each trial; NaN before the first."""
     observed = np.array([np.inf if cost is None else cost for cost in costs])
     real = np.array([np.nan if truth is None else truth for truth in truths])
-    best = np.fromiter(_argmins(observed), dtype=int, count=len(observed))
-    return np.where(np.isfinite(np.minimum.accumulate(observed)), real[best], np.nan)
-
-
-def _argmins(values: Array) -> "list[int]":
-    """Index of the smallest value so far; the first of equals."""
-    best, out = 0, []
-    for i, value in enumerate(values):
-        best = i if value < values[best] else best
-        out.append(best)
-    return out
+    lower = observed < np.minimum.accumulate(np.concatenate([[np.inf], observed]))[:-1]  # the first of equals stays
+    best = np.maximum.accumulate(np.where(lower, np.arange(len(observed)), -1))
+    return np.where(best >= 0, real[best], np.nan)
 
 
 def normalised_regret(incumbent: Array, optimum: float, median: float) -> Array:

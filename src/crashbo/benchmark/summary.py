@@ -8,7 +8,7 @@ the bootstrap over cases, 95 %; comparisons are paired by case.
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -16,6 +16,7 @@ import numpy as np
 from crashbo.benchmark import methods
 from crashbo.benchmark.cases import Case
 from crashbo.benchmark.measures import Array
+from crashbo.benchmark.methods import Method
 from crashbo.benchmark.runs import Run
 
 _RESAMPLES = 2000
@@ -23,6 +24,12 @@ _ENDS = (2.5, 97.5)
 _FEW = 5  # cases, fewer than which no interval is worth its name
 TARGETS = (0.1, 0.01)  # normalised regret that counts as solved, in profiles
 STEPS = 100  # of a curve over the share of the trials
+OURS = ("eicc", "eicc-labels")  # whose leads and losses are told
+ORACLE = "oracle"
+MEASURED, LABELS = "a cause is measured", "labels only"
+_BASELINES = ("random", "sobol")  # nobody's: counted among the peers
+_EDGES = (3, 5, 8, 16, 24, 60)  # parameters: the upper ends of ranges
+_BEATEN = 1e-6  # of the span: a cost that is lower than the optimum by more is no rounding
 
 
 class Estimate(NamedTuple):
@@ -65,16 +72,21 @@ class Summary:
         return np.array([what(run) for run in self.of_method(method)])
 
     def estimate(self, method: str, what: Callable[[Run], float]) -> Estimate:
-        """The mean over the cases."""
-        return bootstrap(self.values(method, what))
+        """The mean over the cases that have a value."""
+        values = self.values(method, what)
+        return bootstrap(values[~np.isnan(values)])
 
     def difference(self, one: str, other: str, what: Callable[[Run], float]) -> Estimate:
         """How much higher one is than the other, case by case."""
         return bootstrap(self.values(one, what) - self.values(other, what))
 
-    def curves(self, method: str, what: Callable[[Run], Array]) -> Array:
-        """Values over the share of the trials, one row per case, (cases, STEPS + 1); before a trial there is NaN."""
-        return np.stack([_resampled(what(run)) for run in self.of_method(method)])
+    def curves(self, method: str, what: Callable[[Run], Array], before: float) -> Array:
+        """Values over the share of the trials, one row per case, (cases, STEPS + 1); `before` is that of no trial."""
+        return np.stack([_resampled(what(run), before) for run in self.of_method(method)])
+
+    def ranked(self) -> list[str]:
+        """The methods, that with the lowest mean regret first."""
+        return sorted(self.methods, key=lambda method: float(np.mean(self.values(method, final_score))))
 
     @cached_property
     def groups(self) -> dict[str, dict[str, "Summary"]]:
@@ -83,7 +95,7 @@ class Summary:
         keys: dict[str, Callable[[Case], str]] = {
             "problem": lambda case: case.problem,
             "dimension": lambda case: _dimensions(case.dimension),
-            "measured": lambda case: "a cause is measured" if self.runs[some, case].measured else "labels only",
+            "measured": lambda case: MEASURED if self.runs[some, case].measured else LABELS,
             "start": lambda case: "safe start given" if self.runs[some, case].started else "no start given",
         }
         return {name: self._by(key) for name, key in keys.items()}
@@ -105,6 +117,16 @@ class Summary:
 def final_score(run: Run) -> float:
     """Normalised regret at the end, between zero and one."""
     return float(run.score[-1])
+
+
+def score_at_half(run: Run) -> float:
+    """Normalised regret after half of the trials, rounded up, between zero and one."""
+    return float(run.score[(run.spec.trials + 1) // 2 - 1])
+
+
+def final_regret(run: Run) -> float:
+    """Normalised regret at the end as it is; NaN without a success."""
+    return float(run.regret[-1])
 
 
 def crash_share(run: Run) -> float:
@@ -132,6 +154,18 @@ def bootstrap(values: Array) -> Estimate:
     return Estimate(mean, float(low), float(high))
 
 
+def band(curves: Array) -> tuple[Array, Array]:
+    """The interval of the mean curve, point by point, by resampling cases; NaN where there are too few."""
+    n = len(curves)
+    if n < _FEW:
+        none = np.full(curves.shape[1], np.nan)
+        return none, none
+    picks = np.random.default_rng(0).integers(n, size=(_RESAMPLES, n))
+    weights = np.stack([np.bincount(row, minlength=n) for row in picks]) / n
+    low, high = np.percentile(weights @ curves, _ENDS, axis=0)
+    return low, high
+
+
 def trials_to(run: Run, target: float) -> float:
     """Trials after which the regret first was at most the target; infinite if it never was."""
     there = np.flatnonzero(run.score <= target)
@@ -152,6 +186,33 @@ def performance_profile(summary: Summary, target: float, compared: Sequence[str]
     return {method: (factors, share) for method, share in zip(compared, shares, strict=True)}
 
 
+class Part(NamedTuple):
+    """Some of the cases, and what they have in common."""
+
+    kind: str  # all, measured, dimension, problem, problem and dimension, start
+    name: str
+    where: str  # in a sentence
+    summary: Summary
+
+
+def parts(summary: Summary) -> list[Part]:
+    """All cases, and all groups of them, coarse ones first."""
+    groups = summary.groups
+    found = [Part("all", "all cases", "over all cases", summary)]
+    found += [Part("measured", name, _WHERE[name], part) for name, part in groups["measured"].items()]
+    found += [Part("start", name, f"where {_STARTS[name]}", part) for name, part in groups["start"].items()]
+    found += [Part("dimension", name, f"with {name}", part) for name, part in groups["dimension"].items()]
+    found += [Part("problem", name, f"on {name}", part) for name, part in sorted(groups["problem"].items())]
+    for (name, dimension), part in sorted(summary.by_problem_and_dimension().items()):
+        words = f"{name} ({dimension} parameters)"
+        found.append(Part("problem and dimension", words, f"on {words}", part))
+    return found
+
+
+_WHERE = {MEASURED: f"where {MEASURED}", LABELS: "where there are labels only"}
+_STARTS = {"safe start given": "a safe start is given", "no start given": "no start is given"}
+
+
 class Verdict(NamedTuple):
     """How one of our methods stands beside the best peer, on some cases."""
 
@@ -167,30 +228,47 @@ class Verdict(NamedTuple):
 
     @property
     def word(self) -> str:
-        """Lead, lose or level: by whether the interval of the difference has zero in it."""
-        if np.isnan(self.difference.low) or self.difference.low <= 0.0 <= self.difference.high:
+        """Lead, lose or level: by whether the interval of the difference has zero in it; "few" if it has none."""
+        if np.isnan(self.difference.low):
+            return "few"
+        if self.difference.low <= 0.0 <= self.difference.high:
             return "level"
         return "lead" if self.difference.high < 0.0 else "lose"
 
 
 def is_peer(method: str) -> bool:
     """Whether it is somebody else's: neither one of our strategies nor the oracle."""
-    return method == "random" or bool(methods.get(method).libraries) if methods.is_there(method) else ":" in method
+    if method == ORACLE:
+        return False
+    found = _found(method)
+    return method in _BASELINES or ":" in method or found is None or bool(found.libraries)
+
+
+def label(method: str) -> str:
+    """What a method is called in tables and figures; its name if it cannot be loaded here."""
+    found = _found(method)
+    return method if found is None else found.label
+
+
+@cache
+def _found(method: str) -> Method | None:
+    try:
+        return methods.get(method)
+    except (ValueError, ImportError):
+        return None
 
 
 def verdict(part: Summary, where: str, ours: str) -> Verdict | None:
     """Our method beside the best peer on these cases; None if there is no peer."""
-    peers = [method for method in part.methods if is_peer(method) and method != ours]
-    if not peers or ours not in part.methods or not part.cases:
+    rival = best_peer(part, ours)
+    if rival is None or ours not in part.methods:
         return None
-    means = {method: part.estimate(method, final_score).mean for method in (ours, *peers)}
-    rival = min(peers, key=lambda method: means[method])
     return Verdict(
         where,
         ours,
         rival,
-        means[ours],
-        means[rival],
+        part.estimate(ours, final_score).mean,
+        part.estimate(rival, final_score).mean,
         part.difference(ours, rival, final_score),
         part.estimate(ours, crash_share).mean,
         part.estimate(rival, crash_share).mean,
@@ -198,19 +276,42 @@ def verdict(part: Summary, where: str, ours: str) -> Verdict | None:
     )
 
 
-def _resampled(values: Array) -> Array:
+def best_peer(part: Summary, ours: str = "") -> str | None:
+    """The peer with the lowest mean regret on these cases, in hindsight."""
+    if not part.cases:
+        return None
+    return next((method for method in part.ranked() if is_peer(method) and method != ours), None)
+
+
+def standings(summary: Summary, ours: str) -> dict[str, list[Verdict]]:
+    """Our method beside the best peer on all parts, by kind; a part with the cases of one before is left out."""
+    found: dict[str, list[Verdict]] = {}
+    seen: set[frozenset[Case]] = set()
+    for part in parts(summary):
+        cases = frozenset(part.summary.cases)
+        told = verdict(part.summary, part.where, ours) if cases not in seen and part.kind != "start" else None
+        if told is not None:
+            seen.add(cases)
+            found.setdefault(part.kind, []).append(told)
+    return found
+
+
+def below_optimum(run: Run) -> float:
+    """How far the best true cost is below the optimum on file, as a share of the span; zero if it is not."""
+    costs = [truth for truth in run.truths if truth is not None]
+    share = (run.optimum - min(costs)) / (run.median - run.optimum) if costs else 0.0
+    return share if share > _BEATEN else 0.0
+
+
+def _resampled(values: Array, before: float) -> Array:
     """Over the share of the trials, as steps."""
     n = len(values)
     at = np.floor(np.linspace(0.0, 1.0, STEPS + 1) * n + 1e-9).astype(int)
-    return np.where(at > 0, values[np.maximum(at - 1, 0)], np.nan)
+    return np.where(at > 0, values[np.maximum(at - 1, 0)], before)
 
 
 def _dimensions(dimension: int) -> str:
-    edges = (3, 5, 8, 16, 24, 60)
-    low, high = 2, 2
-    for edge in edges:
-        high = edge
-        if dimension <= edge:
-            break
-        low = edge + 1
-    return f"{low} to {high} parameters"
+    above = next((i for i, edge in enumerate(_EDGES) if dimension <= edge), len(_EDGES))
+    if above == len(_EDGES):
+        return f"more than {_EDGES[-1]} parameters"
+    return f"{f'{_EDGES[above - 1] + 1}' if above else 'up'} to {_EDGES[above]} parameters"

@@ -1,0 +1,154 @@
+"""The tables of a benchmark's page: overview, groups, and families in colour. May import every other layer."""
+
+from collections.abc import Callable, Mapping, Sequence
+from html import escape
+from typing import NamedTuple
+
+import numpy as np
+
+from crashbo.app.benchmark_words import number, percent, seconds
+from crashbo.app.text import counted
+from crashbo.benchmark.runs import Run
+from crashbo.benchmark.summary import (
+    ORACLE,
+    OURS,
+    TARGETS,
+    Estimate,
+    Summary,
+    best_peer,
+    crash_share,
+    final_score,
+    is_peer,
+    label,
+    score_at_half,
+    suggestion_seconds,
+    trials_to,
+    verdict,
+    wasted_share,
+)
+
+MARKS = {"lead": "✓", "lose": "✗"}  # of a verdict that is sure
+_REGRETS = (0.01, 0.03, 0.1, 0.2, 0.4)  # upper ends of the shades of a table
+_CRASHES = (0.05, 0.1, 0.2, 0.35, 0.5)
+
+
+class GridCell(NamedTuple):
+    """A cell of a table."""
+
+    text: str
+    note: str = ""  # a second line
+    css: str = ""  # classes
+
+
+def overview(summary: Summary) -> str:
+    """A row per method, the best first."""
+    head = ["method", "regret at the end", "after half", "crashes", "wasted", "per suggestion"]
+    rows = [_overview_row(summary, method) for method in summary.ranked()]
+    return _grid(
+        [*map(GridCell, head), *(GridCell(f"solved to {target:g}") for target in TARGETS)], rows, _rows(summary)
+    )
+
+
+def _overview_row(summary: Summary, method: str) -> list[GridCell]:
+    figures = {score_at_half: number, crash_share: percent, wasted_share: percent, suggestion_seconds: seconds}
+    solved = [summary.values(method, _trials_to(target)) for target in TARGETS]
+    return [
+        _named(method),
+        _estimated(summary.estimate(method, final_score)),
+        *(GridCell(text(summary.estimate(method, what).mean)) for what, text in figures.items()),
+        *(GridCell(percent(float(np.mean(np.isfinite(needed))))) for needed in solved),
+    ]
+
+
+def _trials_to(target: float) -> Callable[[Run], float]:
+    return lambda run: trials_to(run, target)
+
+
+def by_group(summary: Summary, groups: Mapping[str, Summary]) -> str:
+    """Regret at the end: a row per method, a column per group."""
+    head = [GridCell("method"), *(GridCell(name, counted(len(part.cases), "case")) for name, part in groups.items())]
+    rivals = {name: best_peer(part) for name, part in groups.items()}
+    rows = []
+    for method in summary.ranked():
+        cells = {name: _estimated(part.estimate(method, final_score)) for name, part in groups.items()}
+        outlined = [cell._replace(css="peer" if rivals[name] == method else "") for name, cell in cells.items()]
+        rows.append([_named(method), *outlined])
+    return _grid(head, rows, _rows(summary))
+
+
+def regrets(summary: Summary) -> str:
+    """Mean regret at the end in colour: a row per family and dimension, a column per method."""
+    return _heat(summary, final_score, _REGRETS, lambda mean: f"{mean:.3f}" if mean < 0.0095 else f"{mean:.2f}", MARKS)
+
+
+def crashes(summary: Summary) -> str:
+    """Crashes in percent of the trials, in colour."""
+    return _heat(summary, crash_share, _CRASHES, lambda mean: f"{100.0 * mean:.0f}", {})
+
+
+def _heat(
+    summary: Summary,
+    what: Callable[[Run], float],
+    ends: Sequence[float],
+    text: Callable[[float], str],
+    marks: Mapping[str, str],
+) -> str:
+    columns = _columns(summary)
+    rows = []
+    for (name, dimension), part in sorted(summary.by_problem_and_dimension().items()):
+        row, rival = [GridCell(name), GridCell(str(dimension)), GridCell(str(len(part.cases)))], best_peer(part)
+        for method, css in columns.items():
+            mean = float(np.mean(part.values(method, what)))
+            found = verdict(part, "", method) if marks and method in OURS else None
+            mark = marks.get(found.word, "") if found is not None else ""
+            peer = "peer" if method == rival else ""
+            row.append(GridCell(text(mean) + mark, css=f"shade{np.searchsorted(ends, mean)} {css} {peer}".strip()))
+        rows.append(row)
+    head = [GridCell("family"), GridCell("parameters", css="up"), GridCell("cases", css="up")]
+    return _grid(
+        [*head, *(GridCell(label(method), css=f"up {css}") for method, css in columns.items())], rows, css="heat"
+    )
+
+
+def _columns(summary: Summary) -> dict[str, str]:
+    """Methods with their classes: ours, peers, our other strategies and the oracle, the best first in each."""
+    ranked = summary.ranked()
+    groups = [
+        [method for method in ranked if method in OURS],
+        [method for method in ranked if is_peer(method)],
+        [method for method in ranked if not is_peer(method) and method not in (*OURS, ORACLE)],
+        [method for method in ranked if method == ORACLE],
+    ]
+    first = {group[0] for group in groups if group}
+    own = {method: "ours " if method in OURS else "" for group in groups for method in group}
+    return {method: css + ("first" if method in first else "") for method, css in own.items()}
+
+
+def _grid(
+    head: Sequence[GridCell], rows: Sequence[Sequence[GridCell]], of_rows: Sequence[str] = (), css: str = "grid"
+) -> str:
+    top = "".join(_cell("th", cell) for cell in head)
+    body = ""
+    for i, row in enumerate(rows):
+        body += f"<tr class='{of_rows[i] if of_rows else ''}'>{''.join(_cell('td', cell) for cell in row)}</tr>"
+    return f"<div class='scroll'><table class='{css}'><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table></div>"
+
+
+def _cell(tag: str, cell: GridCell) -> str:
+    css = f" class='{cell.css}'" if cell.css else ""
+    note = f"<small>{escape(cell.note)}</small>" if cell.note else ""
+    return f"<{tag}{css}><span>{escape(cell.text)}</span>{note}</{tag}>"
+
+
+def _named(method: str) -> GridCell:
+    note = "ours" if method in OURS else "the line to approach" if method == ORACLE else ""
+    return GridCell(label(method), note)
+
+
+def _rows(summary: Summary) -> list[str]:
+    return ["ours" if method in OURS else "oracle" if method == ORACLE else "" for method in summary.ranked()]
+
+
+def _estimated(found: Estimate) -> GridCell:
+    ends = "too few" if np.isnan(found.low) else f"{number(found.low)} to {number(found.high)}"
+    return GridCell(number(found.mean), ends)

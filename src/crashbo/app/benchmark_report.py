@@ -1,0 +1,170 @@
+"""The report of a benchmark as one HTML page that needs no other file. May import every other layer.
+
+`benchmark_words` has its sentences, `benchmark_grids` its tables, `benchmark_plots` its figures.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+
+from crashbo.app import benchmark_grids as grids
+from crashbo.app import html_page
+from crashbo.app.benchmark_words import DEFINITIONS, VERDICTS, in_short, told, troubles
+from crashbo.app.benchmark_words import in_words as in_words  # also printed by the command
+from crashbo.app.text import counted
+from crashbo.benchmark.summary import LABELS, MEASURED, Summary, label
+
+_TITLE = "Benchmark: optimisation with crashes"
+_DPI = 140
+_NONE = "<p>None that is sure.</p>"
+_CURVES = (
+    "Means over cases. Methods are named at the ends of their lines. On the right, each method's way over its trials: "
+    "down is a better cost, to the right are more crashes, and its end is marked. Bands are 95 % intervals:"
+)
+_PROFILES = (
+    "Cases solved within so many times the trials of the fastest method. Left ends show who is fastest, right ends who "
+    "solves most. The oracle is left out."
+)
+_MAPS = (
+    "Outlined: the best peer of the row, by regret. Ours are on the left, our other strategies and the oracle right."
+)
+
+
+@dataclass(frozen=True)
+class BenchmarkOrigin:
+    """How the results of a benchmark were produced."""
+
+    command: str
+    cores: int
+    versions: Mapping[str, str]
+    left_out: Mapping[str, str]  # methods that could not run, and why
+
+
+def page(summary: Summary, origin: BenchmarkOrigin) -> str:
+    """The page."""
+    body = [f"<h1>{_TITLE}</h1>", f"<p>{_text(in_short(summary))}</p>", _numbers(summary)]
+    body += ["<h2>Where we lead and where we lose</h2>", *_standings(summary)]
+    body += [*_figures(summary)] if summary.cases else []
+    body += [_definitions(), _origin(origin)]
+    return html_page.page(_TITLE, body)
+
+
+def _numbers(summary: Summary) -> str:
+    runs = [run for method in summary.methods for run in summary.of_method(method)]
+    cells = {
+        "cases": len(summary.cases),
+        "methods": len(summary.methods),
+        "trials": sum(len(run.costs) for run in runs),
+        "crashes seen": sum(cost is None for run in runs for cost in run.costs),
+    }
+    return html_page.numbers((f"{count:,}", what) for what, count in cells.items())
+
+
+def _standings(summary: Summary) -> list[str]:
+    parts = []
+    for found in told(summary) if summary.cases else []:
+        parts.append(f"<h3>{escape(found.name)}, beside the best peer in hindsight</h3>{_list(found.coarse)}")
+        sides = (("lead", "Leads", found.leads), ("lose", "Losses", found.losses))
+        boxes = [
+            f"<div class='{css}'><h4>{words} on families: {len(lines)}</h4>{_list(lines) or _NONE}</div>"
+            for css, words, lines in sides
+        ]
+        parts.append(f"<div class='sides'>{''.join(boxes)}</div>")
+        parts += [_soft(words) for words in (found.level, found.few) if words]
+    parts += [] if parts else ["<p>There is no peer to compare with.</p>"]
+    nothing = "<p>No run failed, ended early or got below an optimum on file.</p>"
+    return [*parts, "<h3>Failed runs</h3>", _list(troubles(summary)) or nothing]
+
+
+def _figures(summary: Summary) -> list[str]:
+    """Tables and figures."""
+    from crashbo.app import benchmark_plots, plots  # only here: matplotlib is an extra, and slow to import
+
+    look = benchmark_plots.looks(summary)
+
+    def picture(drawn: plots.Figure, words: str) -> str:
+        return f"<div class='wide'>{html_page.picture(plots.png(drawn, _DPI), words)}</div>"
+
+    def curves(name: str, part: Summary) -> str:
+        cases = counted(len(part.cases), "case")
+        drawn = picture(benchmark_plots.draw_curves(part, look), f"Regret and crashes against trials: {name}, {cases}")
+        return f"<h3>{escape(name)}, {cases}</h3>{drawn}"
+
+    groups = summary.groups
+    banded = "; ".join(label(method) for method, style in look.items() if style.banded)
+    measured = [(name, groups["measured"][name]) for name in (MEASURED, LABELS) if name in groups["measured"]]
+    marks = f"{grids.MARKS['lead']} is a sure lead of ours over it, {grids.MARKS['lose']} a sure loss."
+    means = "Regret at the end, mean over cases with its 95 % interval. Outlined: the best peer."
+    return [
+        _kept("<h2>Overview</h2>", _soft("Mean over cases; the best first."), grids.overview(summary)),
+        _kept("<h2>Regret and crashes</h2>", _soft(f"{_CURVES} {banded}."), curves("All cases", summary)),
+        *(_kept(curves(name[0].upper() + name[1:], part)) for name, part in (*measured, *groups["dimension"].items())),
+        _kept(
+            "<h2>Performance profiles</h2>",
+            _soft(_PROFILES),
+            picture(benchmark_plots.draw_profiles(summary, look), "Performance profiles"),
+        ),
+        _kept(
+            "<h2>Wasted trials and time</h2>",
+            picture(benchmark_plots.draw_effort(summary, look), "Wasted trials and seconds per suggestion"),
+        ),
+        _kept(
+            "<h2>Regret on each family</h2>",
+            _soft(f"Mean regret at the end; darker is worse. {_MAPS} {marks}"),
+            grids.regrets(summary),
+        ),
+        _kept(
+            "<h2>Crashes on each family</h2>",
+            _soft(f"Crashes in percent of the trials; darker is more. {_MAPS}"),
+            grids.crashes(summary),
+        ),
+        _kept(
+            "<h2>Regret against trials on each family</h2>",
+            picture(benchmark_plots.draw_families(summary, look), "Mean regret against trials, a panel each"),
+        ),
+        _kept("<h2>By number of parameters</h2>", _soft(means), grids.by_group(summary, groups["dimension"])),
+        _kept(
+            "<h2>By what is measured, and by start</h2>",
+            _soft(means),
+            grids.by_group(summary, groups["measured"] | groups["start"]),
+        ),
+    ]
+
+
+def _kept(*parts: str) -> str:
+    """What stays on one page in print."""
+    return f"<section class='kept'>{''.join(parts)}</section>"
+
+
+def _soft(words: str) -> str:
+    return f"<p class='soft'>{_text(words)}</p>"
+
+
+def _text(words: str) -> str:
+    """Escaped, and a number stays with its percent sign."""
+    return escape(words).replace(" %", "&nbsp;%")
+
+
+def _list(lines: Sequence[str]) -> str:
+    return f"<ul>{''.join(f'<li>{_emphasised(line)}</li>' for line in lines)}</ul>" if lines else ""
+
+
+def _emphasised(line: str) -> str:
+    """A sentence with its verdict in bold."""
+    words = next((words for words in VERDICTS.values() if line.startswith(words)), "")
+    return f"<b>{words}</b>{_text(line.removeprefix(words))}" if words else _text(line)
+
+
+def _definitions() -> str:
+    terms = "".join(f"<dt>{escape(term)}</dt><dd>{_text(words)}</dd>" for term, words in DEFINITIONS.items())
+    return f"<h2>Definitions</h2><dl>{terms}</dl>"
+
+
+def _origin(origin: BenchmarkOrigin) -> str:
+    versions = ", ".join(f"{name} {version}" for name, version in origin.versions.items())
+    left = _list([f"{label(method)}: {why}" for method, why in origin.left_out.items()])
+    return (
+        f"<h2>How it was made</h2><p><code>{escape(origin.command)}</code></p>"
+        f"<p>{escape(versions)}; {counted(origin.cores, 'core')}.</p>"
+        f"<h3>Methods left out</h3>{left or '<p>None.</p>'}"
+    )

@@ -1,0 +1,190 @@
+"""Means with intervals, profiles, and where we lead and lose."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from crashbo.benchmark import summary as statistics
+from crashbo.benchmark.summary import (
+    Summary,
+    band,
+    below_optimum,
+    best_peer,
+    bootstrap,
+    final_score,
+    is_peer,
+    parts,
+    performance_profile,
+    score_at_half,
+    standings,
+    trials_to,
+    verdict,
+)
+from fake_runs import fake, fakes
+
+
+def test_only_cases_that_all_methods_have_finished_count():
+    alone = [fake("random", [0.0], seed=seed) for seed in (3, 4)]
+    runs = [*fakes({"eicc": 0.2, "random": 0.6}, seeds=3), *alone]
+    summary = Summary.of(runs)
+    assert [case.seed for case in summary.cases] == [0, 1, 2]
+    assert summary.unfinished == 2
+    assert summary.estimate("random", final_score).mean == pytest.approx(0.6)
+
+
+def test_half_of_the_trials_is_rounded_up():
+    assert score_at_half(fake("eicc", [0.9, 0.5, 0.2, 0.1])) == 0.5
+    assert score_at_half(fake("eicc", [0.9, 0.5, 0.2])) == 0.5
+    assert score_at_half(fake("eicc", [0.9])) == 0.9
+
+
+def test_a_curve_takes_each_case_after_that_share_of_its_own_trials():
+    runs = [fake("eicc", [0.8, 0.6, 0.4, 0.2], seed=0), fake("eicc", [None, 0.5], seed=1)]
+    curves = Summary.of(runs).curves("eicc", lambda run: run.score, before=7.0)
+    assert curves.shape == (2, statistics.STEPS + 1)
+    assert_allclose(curves[0, [0, 24, 25, 49, 50, 99, 100]], [7.0, 7.0, 0.8, 0.8, 0.6, 0.4, 0.2])
+    assert_allclose(curves[1, [0, 49, 50, 99, 100]], [7.0, 7.0, 1.0, 1.0, 0.5])
+
+
+def test_the_interval_covers_the_mean_about_as_often_as_it_says():
+    rng = np.random.default_rng(1)
+    found = [bootstrap(rng.normal(3.0, 1.0, 40)) for _ in range(300)]
+    covered = np.mean([e.low <= 3.0 <= e.high for e in found])
+    assert 0.90 <= covered <= 0.98
+    assert np.mean([e.high - e.low for e in found]) == pytest.approx(2 * 1.96 / np.sqrt(40), rel=0.1)
+
+
+def test_too_few_cases_have_a_mean_but_no_interval():
+    mean, low, high = bootstrap(np.array([1.0, 2.0, 3.0, 6.0]))
+    assert mean == 3.0
+    assert np.isnan(low)
+    assert np.isnan(high)
+    assert np.isfinite(bootstrap(np.arange(5.0)).low)
+
+
+def test_a_band_is_the_interval_of_every_point():
+    curves = np.random.default_rng(2).random((12, 3))
+    low, high = band(curves)
+    for j in range(3):
+        assert_allclose((low[j], high[j]), bootstrap(curves[:, j])[1:])
+    assert np.isnan(band(curves[:4])).all()
+
+
+def test_an_estimate_leaves_out_runs_without_a_value():
+    runs = [*(fake("eicc", [0.1], seed=i, seconds=2.0) for i in range(5)), fake("eicc", [], seed=5, trials=1)]
+    assert_allclose(Summary.of(runs).estimate("eicc", statistics.suggestion_seconds), 2.0)
+
+
+def test_a_performance_profile_by_hand():
+    runs = [
+        *(fake("eicc", [1.0, 0.1, 0.0, 0.0], seed=0), fake("random", [1.0, 1.0, 1.0, 0.05], seed=0)),
+        *(fake("eicc", [1.0, 1.0, 1.0, 0.1], seed=1), fake("random", [1.0, 1.0, 1.0, 1.0], seed=1)),
+        *(fake("eicc", [1.0, 1.0, 1.0, 1.0], seed=2), fake("random", [1.0, 1.0, 1.0, 1.0], seed=2)),
+    ]
+    assert trials_to(runs[0], 0.1) == 2.0
+    assert trials_to(runs[3], 0.1) == np.inf
+    found = performance_profile(Summary.of(runs), 0.1, ["eicc", "random"])
+    factors, shares = found["eicc"]
+    assert factors[0] == 1.0
+    assert_allclose(shares, 2 / 3)  # the fastest wherever one is there at all; the third case nobody solves
+    factors, shares = found["random"]
+    assert_allclose(shares[factors < 1.999], 0.0)
+    assert shares[-1] == pytest.approx(1 / 3)  # at twice the trials of the other
+
+
+@pytest.mark.parametrize(
+    ("ours", "word"),
+    [
+        (0.1, "lead"),
+        (0.7, "lose"),
+        (lambda seed: 0.3 if seed % 2 else 0.7, "level"),
+        (0.5, "level"),
+    ],
+)
+def test_a_verdict_is_by_the_interval_of_the_paired_difference(ours, word):
+    found = verdict(Summary.of(fakes({"eicc": ours, "random": 0.5, "oracle": 0.0})), "here", "eicc")
+    assert (found.word, found.rival, found.cases) == (word, "random", 8)
+    assert found.theirs == pytest.approx(0.5)
+    assert found.crashes == pytest.approx(1 / 3)
+
+
+def test_pairs_count_not_spreads():
+    # Costs differ widely from case to case, but ours is always a little better.
+    ends = {"eicc": lambda seed: 0.1 * seed, "random": lambda seed: 0.1 * seed + 0.01}
+    assert verdict(Summary.of(fakes(ends)), "", "eicc").word == "lead"
+
+
+def test_with_few_cases_there_is_no_verdict():
+    found = verdict(Summary.of(fakes({"eicc": 0.1, "random": 0.9}, seeds=4)), "", "eicc")
+    assert found.word == "few"
+
+
+def test_the_rival_is_the_best_peer_on_the_very_cases():
+    runs = fakes({"eicc": 0.2, "random": 0.3, "their:method": 0.6}, problem="bowl")
+    runs += fakes({"eicc": 0.2, "random": 0.7, "their:method": 0.4}, problem="valley")
+    of = Summary.of(runs).groups["problem"]
+    assert (best_peer(of["bowl"]), best_peer(of["valley"])) == ("random", "their:method")
+
+
+def test_peers_are_the_others():
+    assert [m for m in ("eicc", "eicc-paper", "pibu", "oracle") if is_peer(m)] == []
+    assert all(map(is_peer, ("random", "sobol", "nowhere:method", "a-library-that-is-not-here")))
+
+
+def test_without_a_peer_there_is_no_verdict():
+    assert verdict(Summary.of(fakes({"eicc": 0.1, "oracle": 0.0})), "", "eicc") is None
+    assert verdict(Summary.of([]), "", "eicc") is None
+
+
+def test_parts_divide_the_cases_in_each_kind():
+    runs = fakes({"eicc": 0.1, "random": 0.5}, problem="bowl", dimension=4)
+    runs += fakes({"eicc": 0.1, "random": 0.5}, problem="bowl", dimension=16)
+    runs += fakes({"eicc": 0.1, "random": 0.5}, problem="labels", dimension=4, measured=False, started=False)
+    found = parts(Summary.of(runs))
+    kinds: dict[str, list[str]] = {}
+    for part in found:
+        kinds.setdefault(part.kind, []).append(part.name)
+    assert kinds == {
+        "all": ["all cases"],
+        "measured": ["a cause is measured", "labels only"],
+        "start": ["safe start given", "no start given"],
+        "dimension": ["4 to 5 parameters", "9 to 16 parameters"],
+        "problem": ["bowl", "labels"],
+        "problem and dimension": ["bowl (4 parameters)", "bowl (16 parameters)", "labels (4 parameters)"],
+    }
+    for kind in kinds:
+        assert sum(len(part.summary.cases) for part in found if part.kind == kind) == 24
+
+
+def test_standings_tell_the_same_cases_once():
+    runs = fakes({"eicc": 0.1, "random": 0.5}, problem="bowl", dimension=4)
+    runs += fakes({"eicc": 0.9, "random": 0.5}, problem="labels", dimension=6, measured=False)
+    found = standings(Summary.of(runs), "eicc")
+    assert [(v.where, v.word) for v in found["all"]] == [("over all cases", "level")]
+    assert [(v.where, v.word) for v in found["measured"]] == [
+        ("where a cause is measured", "lead"),
+        ("where there are labels only", "lose"),
+    ]
+    assert set(found) == {"all", "measured"}  # dimensions and families are the same cases again
+
+
+@pytest.mark.parametrize(
+    ("dimension", "words"),
+    [
+        *((1, "up to 3"), (3, "up to 3"), (4, "4 to 5"), (8, "6 to 8"), (16, "9 to 16"), (24, "17 to 24")),
+        *((60, "25 to 60"), (61, "more than 60")),
+    ],
+)
+def test_every_dimension_has_its_range(dimension, words):
+    runs = [fake("eicc", [0.1], dimension=dimension)]
+    assert list(Summary.of(runs).groups["dimension"]) == [f"{words} parameters"]
+
+
+def test_a_cost_below_the_optimum_on_file_is_found_even_if_noise_hid_it():
+    def run(truth):
+        return fake("eicc", [0.5, 12.0], truths=[3.0, truth], optimum=2.0, median=12.0)
+
+    assert below_optimum(run(2.0 - 1e-3)) == pytest.approx(1e-4)
+    assert below_optimum(run(2.0 - 5e-6)) == 0.0
+    assert below_optimum(run(2.5)) == 0.0
+    assert below_optimum(fake("eicc", [None, None])) == 0.0
