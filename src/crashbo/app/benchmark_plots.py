@@ -69,7 +69,7 @@ def looks(summary: Summary) -> dict[str, Look]:
         if method in _OWN:
             found[method] = Look(_OWN[method][0], "-", _OWN[method][1], 2.3, 6.0, True)
         elif method == ORACLE:
-            found[method] = Look(SUCCESS, (0, (1.2, 1.2)), "*", 1.6, 5.0, False)
+            found[method] = Look(SUCCESS, (0, (1.2, 1.2)), "h", 1.6, 5.0, False)
         elif is_peer(method) and (color := next(peers, None)):
             found[method] = Look(color, "-", next(markers), 1.6, 4.0, method == rival)
         else:
@@ -101,7 +101,7 @@ def draw_curves(part: Summary, look: Mapping[str, Look]) -> Figure:
         regret.plot(_SHARES, mean, **line)
         crashed.plot(_SHARES, c.mean(axis=0), **line)
         both.plot(c.mean(axis=0), mean, **style.line(marked=False))
-        both.plot(c.mean(axis=0)[-1], mean[-1], style.marker, color=style.color, markersize=7, **_EDGE)
+        both.plot(c.mean(axis=0)[-1], mean[-1], style.marker, color=style.color, markersize=7, clip_on=False, **_EDGE)
         if style.banded:
             for axes, curves in ((regret, r), (crashed, c)):
                 low, high = band(curves)
