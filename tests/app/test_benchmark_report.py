@@ -149,6 +149,15 @@ def test_a_loss_stands_beside_the_leads():
     assert "<b>We lose</b> on valley" in lose
 
 
+def test_the_largest_lead_and_the_largest_loss_come_first():
+    ends = {"bowl": 0.4, "decades": 0.1, "mixed": 0.6, "valley": 0.9}
+    runs = [run for problem, end in ends.items() for run in fakes({"eicc": end, "random": 0.5}, problem=problem)]
+    words = benchmark_report.in_words(Summary.of(runs))
+    assert [line.split(":")[0] for line in words if " on " in line] == [
+        *("We lose on valley", "We lose on mixed", "We lead on decades", "We lead on bowl"),
+    ]
+
+
 def test_runs_that_failed_ended_early_or_beat_the_optimum_are_named(summary, page):
     for words in benchmark_report.in_words(summary), [re.sub(r"\s+", " ", words_of(page))]:
         text = "\n".join(words)

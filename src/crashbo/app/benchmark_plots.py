@@ -29,11 +29,11 @@ from crashbo.benchmark.summary import (
 )
 
 _LEAST = 1e-3  # mean regrets below it are drawn there
-_OWN = dict(zip(OURS, (MODEL, "#56B4E9"), strict=True))
+_OWN = dict(zip(OURS, ((MODEL, "o"), ("#56B4E9", "s")), strict=True))  # colour and marker
 _PEERS = ("#D55E00", "#009E73", "#CC79A7", "#B8860B")  # of the best, by rank
 _MUTED = ("#8C8C8C", "#A08A6A", "#7C97A3", "#9A86A4")
 _DASHES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (1.2, 1.2)), (0, (5, 1.5, 1.2, 1.5)))
-_MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p", "d")
+_MARKERS = ("D", "^", "v", "P", "X", "<", ">", "p", "d")  # of all others
 _WIDTH, _HEIGHT = 10.0, 3.7  # inches, of a row of panels
 _FONT, _LINE = 8.0, 0.142  # points, and inches from one label to the next
 _FEW_CELLS = 12  # up to which each gets a panel
@@ -67,9 +67,9 @@ def looks(summary: Summary) -> dict[str, Look]:
     found = {}
     for method in ranked:
         if method in _OWN:
-            found[method] = Look(_OWN[method], "-", next(markers), 2.3, 6.0, True)
+            found[method] = Look(_OWN[method][0], "-", _OWN[method][1], 2.3, 6.0, True)
         elif method == ORACLE:
-            found[method] = Look(SUCCESS, (0, (1.2, 1.2)), next(markers), 1.6, 5.0, False)
+            found[method] = Look(SUCCESS, (0, (1.2, 1.2)), "h", 1.6, 5.0, False)
         elif is_peer(method) and (color := next(peers, None)):
             found[method] = Look(color, "-", next(markers), 1.6, 4.0, method == rival)
         else:
@@ -101,7 +101,7 @@ def draw_curves(part: Summary, look: Mapping[str, Look]) -> Figure:
         regret.plot(_SHARES, mean, **line)
         crashed.plot(_SHARES, c.mean(axis=0), **line)
         both.plot(c.mean(axis=0), mean, **style.line(marked=False))
-        both.plot(c.mean(axis=0)[-1], mean[-1], style.marker, color=style.color, markersize=7, **_EDGE)
+        both.plot(c.mean(axis=0)[-1], mean[-1], style.marker, color=style.color, markersize=7, clip_on=False, **_EDGE)
         if style.banded:
             for axes, curves in ((regret, r), (crashed, c)):
                 low, high = band(curves)
@@ -160,7 +160,7 @@ def draw_effort(summary: Summary, look: Mapping[str, Look]) -> Figure:
         for y, (method, style) in enumerate(look.items()):
             found = Estimate(*(scale * value for value in summary.estimate(method, what)))
             axes.plot([found.low, found.high], [y, y], color=style.color, linewidth=2.4, alpha=0.45, zorder=3)
-            axes.plot(found.mean, y, style.marker, color=style.color, markersize=6.5, zorder=4, **_EDGE)
+            axes.plot(found.mean, y, style.marker, color=style.color, markersize=6.5, zorder=4, clip_on=False, **_EDGE)
     waste.set_yticks(range(len(look)), [label(method) for method in look])
     waste.set_ylim(len(look) - 0.4, -0.6)
     waste.set_xlim(left=0.0)
