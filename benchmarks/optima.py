@@ -18,7 +18,7 @@ from functools import partial
 import numpy as np
 from scipy.optimize import differential_evolution
 
-from crashbo.app.benchmark import seeds_of
+from crashbo.app.benchmark.campaign import seeds_of
 from crashbo.benchmark.cases import Case, of_families
 from crashbo.problems import families
 from crashbo.problems.families import Instance, brute_force, stored

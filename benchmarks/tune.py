@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
-from crashbo.app.benchmark import seeds_of
+from crashbo.app.benchmark.campaign import seeds_of
 from crashbo.benchmark.runs import Run, Spec, plain, revived
 from crashbo.benchmark.summary import crash_share, final_score, wasted_share
 from crashbo.campaigns.run_log import RunLog

@@ -11,9 +11,9 @@ from fake_runs import fake, fakes
 
 pytest.importorskip("matplotlib", reason="matplotlib is not installed: pip install 'crashbo[plot]'")
 
-from crashbo.app import benchmark_plots, benchmark_report, benchmark_tables
-from crashbo.app.benchmark_report import BenchmarkOrigin
-from crashbo.app.benchmark_words import number, seconds, signed
+from crashbo.app.benchmark import plots, report, tables
+from crashbo.app.benchmark.report import BenchmarkOrigin
+from crashbo.app.benchmark.words import number, seconds, signed
 from crashbo.benchmark.summary import STEPS, Summary
 
 ORIGIN = BenchmarkOrigin(
@@ -50,13 +50,13 @@ def _odd_runs():
 
 @pytest.fixture(scope="module")
 def page(summary):
-    return benchmark_report.page(summary, ORIGIN)
+    return report.page(summary, ORIGIN)
 
 
 @pytest.fixture(scope="module")
 def folder(summary, tmp_path_factory):
     folder = tmp_path_factory.mktemp("tables") / "new"
-    benchmark_tables.write(summary, folder)
+    tables.write(summary, folder)
     return folder
 
 
@@ -113,7 +113,7 @@ def test_big_numbers_count_what_was_run(summary, page):
 
 
 def test_words_tell_leads_and_losses_alike(summary):
-    words = benchmark_report.in_words(summary)
+    words = report.in_words(summary)
     own = words[: words.index("crashbo, labels only, beside the best peer in hindsight:")]
     assert own[0] == "crashbo, beside the best peer in hindsight:"
     lead = (
@@ -133,14 +133,14 @@ def test_words_tell_leads_and_losses_alike(summary):
 
 def test_the_page_shows_all_that_is_said(summary, page):
     text = re.sub(r"\s+", " ", words_of(page))
-    for line in benchmark_report.in_words(summary):
+    for line in report.in_words(summary):
         assert re.sub(r"\s+", " ", line).removesuffix(":") in text
 
 
 def test_a_loss_stands_beside_the_leads():
     runs = fakes({"eicc": 0.1, "random": 0.5}, problem="bowl")
     runs += fakes({"eicc": 0.9, "random": 0.5}, problem="valley")
-    html = benchmark_report.page(Summary.of(runs), ORIGIN)
+    html = report.page(Summary.of(runs), ORIGIN)
     sides = re.search(r"<div class='sides'>(.*?)</div></div>", html, re.DOTALL).group(1)
     lead, lose = sides.split("<div class='lose'>")
     assert "Leads on families: 1" in lead
@@ -152,14 +152,14 @@ def test_a_loss_stands_beside_the_leads():
 def test_the_largest_lead_and_the_largest_loss_come_first():
     ends = {"bowl": 0.4, "decades": 0.1, "mixed": 0.6, "valley": 0.9}
     runs = [run for problem, end in ends.items() for run in fakes({"eicc": end, "random": 0.5}, problem=problem)]
-    words = benchmark_report.in_words(Summary.of(runs))
+    words = report.in_words(Summary.of(runs))
     assert [line.split(":")[0] for line in words if " on " in line] == [
         *("We lose on valley", "We lose on mixed", "We lead on decades", "We lead on bowl"),
     ]
 
 
 def test_runs_that_failed_ended_early_or_beat_the_optimum_are_named(summary, page):
-    for words in benchmark_report.in_words(summary), [re.sub(r"\s+", " ", words_of(page))]:
+    for words in report.in_words(summary), [re.sub(r"\s+", " ", words_of(page))]:
         text = "\n".join(words)
         assert "their:method failed in 1 of 26 runs: valley, 2 parameters, seed 0 (ValueError: no <room> left)." in text
         assert "their:method ended early in 1 of 26 runs: valley, 2 parameters, seed 1 (2 of 3 trials)." in text
@@ -168,13 +168,13 @@ def test_runs_that_failed_ended_early_or_beat_the_optimum_are_named(summary, pag
 
 
 def test_if_nothing_went_wrong_the_page_says_so():
-    html = benchmark_report.page(Summary.of(fakes({"eicc": 0.1, "random": 0.5})), ORIGIN)
+    html = report.page(Summary.of(fakes({"eicc": 0.1, "random": 0.5})), ORIGIN)
     assert "No run failed, ended early or got below an optimum on file." in html
 
 
 def test_many_failures_are_counted():
     runs = fakes({"eicc": 0.1}) + [fake("random", [], trials=3, seed=seed, error="gone") for seed in range(8)]
-    (failed,) = [line for line in benchmark_report.in_words(Summary.of(runs)) if "failed" in line]
+    (failed,) = [line for line in report.in_words(Summary.of(runs)) if "failed" in line]
     assert failed.startswith("Random failed in 8 of 8 runs: bowl, 4 parameters, seed 0 (gone);")
     assert failed.endswith("and 3 more, see runs.csv.")
 
@@ -219,16 +219,16 @@ def test_curves_can_be_computed_from_the_trials(summary, folder):
         if row["method"] == "eicc":
             runs.setdefault((row["problem"], row["dimension"], row["seed"]), []).append(float(row["score"]))
     after_two = float(np.mean([scores[1] for scores in runs.values()]))
-    drawn = summary.curves("eicc", benchmark_plots.scores, 1.0).mean(axis=0)
+    drawn = summary.curves("eicc", plots.scores, 1.0).mean(axis=0)
     assert drawn[round(0.70 * STEPS)] == pytest.approx(after_two)  # two of three trials
-    figure = benchmark_plots.draw_curves(summary, benchmark_plots.looks(summary))
-    ours = list(benchmark_plots.looks(summary)).index("eicc")
+    figure = plots.draw_curves(summary, plots.looks(summary))
+    ours = list(plots.looks(summary)).index("eicc")
     assert figure.axes[0].lines[ours].get_ydata() == pytest.approx(drawn)
 
 
 def test_rows_of_a_run_tell_what_happened(folder):
     run = next(row for row in rows(folder, "runs.csv") if row["error"])
-    assert tuple(run) == benchmark_tables.RUNS
+    assert tuple(run) == tables.RUNS
     assert (run["method"], run["trials"], run["trials_made"], run["final_regret"]) == ("their:method", "3", "1", "0.9")
     assert run["error"].endswith("ValueError: no <room> left")
     first, second, third = [
@@ -236,7 +236,7 @@ def test_rows_of_a_run_tell_what_happened(folder):
         for row in rows(folder, "trials.csv")
         if (row["method"], row["problem"], row["seed"]) == ("eicc", "labels", "3")
     ]
-    assert tuple(first) == benchmark_tables.TRIALS
+    assert tuple(first) == tables.TRIALS
     assert (first["cost"], first["true_cost"], first["crashed"], first["regret"], first["score"]) == (
         "",
         "",
@@ -249,7 +249,7 @@ def test_rows_of_a_run_tell_what_happened(folder):
 
 
 def test_a_run_without_a_success_has_no_regret(tmp_path):
-    benchmark_tables.write(Summary.of([fake("eicc", [None, None]), fake("random", [], trials=2)]), tmp_path)
+    tables.write(Summary.of([fake("eicc", [None, None]), fake("random", [], trials=2)]), tmp_path)
     crashed, lost = rows(tmp_path, "runs.csv")
     assert (crashed["final_regret"], crashed["score"], crashed["crashes"]) == ("", "1.0", "2")
     assert (lost["final_regret"], lost["trials_made"], lost["seconds_per_suggestion"]) == ("", "0", "")
@@ -257,7 +257,7 @@ def test_a_run_without_a_success_has_no_regret(tmp_path):
 
 def test_the_summary_table_has_every_group(summary, folder):
     found = {(row["group_kind"], row["group"], row["method"]): row for row in rows(folder, "summary.csv")}
-    assert tuple(next(iter(found.values()))) == benchmark_tables.GROUPS
+    assert tuple(next(iter(found.values()))) == tables.GROUPS
     bowl = found["problem", "bowl", "eicc"]
     assert (bowl["cases"], float(bowl["mean_score"])) == ("16", pytest.approx(0.085))
     assert float(bowl["low"]) < 0.085 < float(bowl["high"])
@@ -289,37 +289,37 @@ def test_the_origin_and_what_was_left_out_stand_at_the_end(page):
 
 def test_before_any_case_is_finished_there_is_a_page_and_a_table(tmp_path):
     summary = Summary.of([fake("eicc", [0.1], seed=0), fake("random", [], trials=1, seed=1, error="gone")])
-    assert benchmark_report.in_words(summary)[0] == "No case has been finished by all methods yet."
-    html = benchmark_report.page(summary, ORIGIN)
+    assert report.in_words(summary)[0] == "No case has been finished by all methods yet."
+    html = report.page(summary, ORIGIN)
     assert "2 cases under way" in html
     assert "Random failed in 1 of 1 run" in html
-    benchmark_tables.write(summary, tmp_path)
+    tables.write(summary, tmp_path)
     assert rows(tmp_path, "runs.csv") == []
 
 
 def test_without_a_peer_the_page_says_so():
-    html = benchmark_report.page(Summary.of(fakes({"eicc": 0.1, "pibu": 0.2})), ORIGIN)
+    html = report.page(Summary.of(fakes({"eicc": 0.1, "pibu": 0.2})), ORIGIN)
     assert "There is no peer to compare with." in html
 
 
 def test_every_method_has_a_look_of_its_own():
     names = [f"their:{i}" for i in range(20)]
-    look = benchmark_plots.looks(Summary.of(fakes({"eicc": 0.1, "eicc-labels": 0.2, **dict.fromkeys(names, 0.5)})))
+    look = plots.looks(Summary.of(fakes({"eicc": 0.1, "eicc-labels": 0.2, **dict.fromkeys(names, 0.5)})))
     assert len({(style.color, str(style.dash), style.marker) for style in look.values()}) == 22
     assert [method for method, style in look.items() if style.banded] == ["eicc", "eicc-labels", "their:0"]
 
 
 @pytest.mark.parametrize("heights", [[0.5, 0.5, 0.5], [0.0, 0.0, 0.01, 1.0], [0.2, 0.6], [0.98, 0.99, 1.0]])
 def test_labels_are_moved_apart_and_stay_in_the_panel(heights):
-    found = benchmark_plots.spread(heights, 0.05)
+    found = plots.spread(heights, 0.05)
     assert min(np.diff(found)) >= 0.05 - 1e-12
     assert found[0] >= 0.0
     assert found[-1] <= 1.0 + 1e-12
 
 
 def test_labels_with_room_stay_where_they_are():
-    assert benchmark_plots.spread([0.1, 0.2, 0.9], 0.05) == pytest.approx([0.1, 0.2, 0.9])
-    assert benchmark_plots.spread([0.1, 0.5, 0.5, 0.9], 0.1) == pytest.approx([0.1, 0.45, 0.55, 0.9])
+    assert plots.spread([0.1, 0.2, 0.9], 0.05) == pytest.approx([0.1, 0.2, 0.9])
+    assert plots.spread([0.1, 0.5, 0.5, 0.9], 0.1) == pytest.approx([0.1, 0.45, 0.55, 0.9])
 
 
 @pytest.mark.parametrize(

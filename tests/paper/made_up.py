@@ -2,14 +2,14 @@
 
 import numpy as np
 
-from crashbo.paper.runs import Run, Spec
+from crashbo.paper.runs import PaperRun, PaperSpec
 
 
 def run(method="eicc", problem="eggcrate2d", repeat=0, *, regret=(2.0, 1.0, 0.5, 0.25), crashes=(), threshold=0.1):
     """A run of so many trials as there are regrets, with crashes at some of them."""
     trials = len(regret)
-    return Run(
-        spec=Spec(method, problem, repeat, trials),
+    return PaperRun(
+        spec=PaperSpec(method, problem, repeat, trials),
         regret=tuple(regret),
         crashed=tuple(i in crashes for i in range(trials)),
         reach=0.2,

@@ -9,7 +9,7 @@ import pytest
 from crashbo import problems, strategies
 from crashbo.campaigns.run_log import RunLog
 from crashbo.paper.methods import METHODS, PROBLEMS
-from crashbo.paper.runs import Spec, execute, plain, revived
+from crashbo.paper.runs import PaperSpec, execute, plain, revived
 
 
 def log_in(folder):
@@ -23,18 +23,18 @@ def without_time(run):
 class TestRuns:
     @pytest.mark.parametrize("method", ["ei-ac", "safeopt"])
     def test_a_run_depends_on_its_spec_alone(self, method):
-        spec = Spec(method, "eggcrate2d", 1, 5)
+        spec = PaperSpec(method, "eggcrate2d", 1, 5)
         assert without_time(execute(spec)) == without_time(execute(spec))
         assert execute(spec).regret != execute(replace(spec, repeat=2)).regret
 
     def test_all_methods_begin_at_the_same_safe_start_in_the_same_repeat(self):
-        first = {execute(Spec(method, "lsq", 3, 1)).regret for method in METHODS}
+        first = {execute(PaperSpec(method, "lsq", 3, 1)).regret for method in METHODS}
         assert len(first) == 1
         (regret,) = first
         assert regret[0] > 0.0
 
     def test_the_first_cost_is_the_noise_free_one_at_the_start(self):
-        run = execute(Spec("random", "toy1d", 0, 40))
+        run = execute(PaperSpec("random", "toy1d", 0, 40))
         problem = problems.get("toy1d")
         assert len(run.regret) == len(run.crashed) == 40
         assert not run.crashed[0]
@@ -46,11 +46,11 @@ class TestRuns:
         assert best_safe <= run.regret[-1] < best_safe + 0.1
 
     def test_learnt_thresholds_are_kept_for_those_who_learn_them(self):
-        assert set(execute(Spec("eicc", "toy1d", 0, 8)).thresholds) == {"g"}
-        assert execute(Spec("eic", "toy1d", 0, 6)).thresholds == {}
+        assert set(execute(PaperSpec("eicc", "toy1d", 0, 8)).thresholds) == {"g"}
+        assert execute(PaperSpec("eic", "toy1d", 0, 6)).thresholds == {}
 
     def test_noise_is_told_only_if_asked_for(self):
-        learnt, known = (execute(Spec("ei-ac", "eggcrate2d", 0, 8, known_noise=k)) for k in (False, True))
+        learnt, known = (execute(PaperSpec("ei-ac", "eggcrate2d", 0, 8, known_noise=k)) for k in (False, True))
         assert learnt.regret != known.regret
 
 

@@ -11,8 +11,8 @@ from crashbo.campaigns.run_log import RunLog
 from crashbo.campaigns.running import cores, run_all
 from crashbo.paper.campaign import Campaign
 from crashbo.paper.methods import METHODS, PROBLEMS
-from crashbo.paper.runs import Run, Spec, execute, plain, revived
-from crashbo.paper.summary import Summary, claims, summarise
+from crashbo.paper.runs import PaperRun, PaperSpec, execute, plain, revived
+from crashbo.paper.summary import PaperSummary, claims, summarise
 
 _REPEATS, _TRIALS = 20, 100
 _QUICK_REPEATS, _QUICK_TRIALS = 3, 40
@@ -50,7 +50,7 @@ def reproduce(options: argparse.Namespace) -> str:
     if ":" in (options.problems or ""):
         look_here_for_modules()
     campaign = campaign_of(options)
-    log: RunLog[Spec, Run] = RunLog(options.output / "runs", plain, revived)
+    log: RunLog[PaperSpec, PaperRun] = RunLog(options.output / "runs", plain, revived)
     with log, RunProgress() as progress:
         runs = run_all(campaign.specs(), execute, log, workers=options.workers or cores(), report=progress)
     summary = summarise(campaign, runs)
@@ -63,7 +63,7 @@ def reproduce(options: argparse.Namespace) -> str:
     return _in_short(summary, options.output)
 
 
-def _in_short(summary: Summary, output: Path) -> str:
+def _in_short(summary: PaperSummary, output: Path) -> str:
     table = results.tables(summary)[0]
     widths = [max(map(len, column)) for column in zip(table.head, *table.rows, strict=True)]
     rows = [[cell.ljust(w) for cell, w in zip(r, widths, strict=True)] for r in (table.head, *table.rows)]

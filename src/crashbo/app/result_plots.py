@@ -8,7 +8,7 @@ import numpy as np
 from crashbo.app.plots import CRASH, LEVEL, MODEL, NEXT, SUCCESS, Array, Axes, Figure, dress, title
 from crashbo.app.results import curves
 from crashbo.paper.methods import METHODS
-from crashbo.paper.summary import Cell, Summary, std
+from crashbo.paper.summary import Cell, PaperSummary, std
 
 _LEAST = 1e-4  # regrets below it are drawn there: they are below what can be measured
 _DECADES = 30.0  # ratio of values above which an axis is logarithmic
@@ -17,7 +17,7 @@ _PENALTY, _OTHER = CRASH, "#7A7A7A"
 _DASHES = ("-", "--", ":", "-.")
 
 
-def draw_figure(summary: Summary) -> Figure:
+def draw_figure(summary: PaperSummary) -> Figure:
     """The paper's figure: learnt thresholds above, final regrets below, one column per problem."""
     names = summary.campaign.problems
     figure = Figure(figsize=(max(3.9 * len(names), 5.5), 8.2), layout="constrained")
@@ -28,7 +28,7 @@ def draw_figure(summary: Summary) -> Figure:
     return figure
 
 
-def draw_curves(summary: Summary) -> Figure:
+def draw_curves(summary: PaperSummary) -> Figure:
     """Median regret above, mean crashes below, over trials, one column per problem."""
     names = summary.campaign.problems
     figure = Figure(figsize=(max(3.9 * len(names), 5.5), 8.2), layout="constrained")
@@ -52,7 +52,7 @@ def draw_curves(summary: Summary) -> Figure:
     return figure
 
 
-def _draw_thresholds(axes: Axes, summary: Summary, problem: str) -> None:
+def _draw_thresholds(axes: Axes, summary: PaperSummary, problem: str) -> None:
     dress(axes)
     title(axes, problem, "threshold error")
     axes.axhline(0.0, color=SUCCESS, linewidth=1.0)
@@ -66,7 +66,7 @@ def _draw_thresholds(axes: Axes, summary: Summary, problem: str) -> None:
     axes.set_xticks(range(len(learners)), [METHODS[m].label for m in learners])
 
 
-def _draw_regrets(axes: Axes, summary: Summary, problem: str) -> None:
+def _draw_regrets(axes: Axes, summary: PaperSummary, problem: str) -> None:
     dress(axes)
     title(axes, "", "final regret: runs, median and mean")
     methods = [m for m in summary.campaign.methods if (m, problem) in summary.cells]
@@ -100,7 +100,7 @@ def _colour(method: str) -> str:
     return _COLOURS.get(method, _PENALTY if method.startswith("ei-") else _OTHER)
 
 
-def _styles(summary: Summary) -> dict[str, dict[str, object]]:
+def _styles(summary: PaperSummary) -> dict[str, dict[str, object]]:
     """A line style for every method: colours distinguish families, dashes their members."""
     dashes: dict[str, cycle[str]] = {}
     return {

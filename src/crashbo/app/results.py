@@ -1,6 +1,6 @@
 """The results of a campaign as tables: CSV, Markdown and one HTML page. May import every other layer.
 
-Gathers rows from a `Summary` and writes them.
+Gathers rows from a `PaperSummary` and writes them.
 """
 
 import csv
@@ -18,7 +18,7 @@ import scipy
 from crashbo.app import html_page
 from crashbo.paper.methods import METHODS
 from crashbo.paper.published import TABLE_1
-from crashbo.paper.summary import Cell, Summary, claims, std
+from crashbo.paper.summary import Cell, PaperSummary, claims, std
 from crashbo.version import __version__
 
 FIGURES = {
@@ -50,12 +50,12 @@ class Origin:
         return f"{versions}, SciPy {scipy.__version__}; {platform.system()} {platform.machine()}, {self.cores} cores"
 
 
-def tables(summary: Summary) -> list[Table]:
+def tables(summary: PaperSummary) -> list[Table]:
     """All tables."""
     return [_safe(summary), _regret(summary), _thresholds(summary), _orderings(summary), _times(summary)]
 
 
-def markdown(summary: Summary, origin: Origin) -> str:
+def markdown(summary: PaperSummary, origin: Origin) -> str:
     """The results as Markdown."""
     parts = ["# The paper's comparison", _protocol(summary), f"`{origin.command}`, with {origin.words()}."]
     for table in tables(summary):
@@ -64,7 +64,7 @@ def markdown(summary: Summary, origin: Origin) -> str:
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def page(summary: Summary, origin: Origin, folder: Path) -> str:
+def page(summary: PaperSummary, origin: Origin, folder: Path) -> str:
     """The results as one HTML page that needs no other file; figures are read from the folder."""
     body = [f"<h1>The paper's comparison</h1><p>{escape(_protocol(summary))}</p>"]
     for name, words in FIGURES.items():
@@ -75,7 +75,7 @@ def page(summary: Summary, origin: Origin, folder: Path) -> str:
     return html_page.page("crashbo: the paper's comparison", body)
 
 
-def write_csv(summary: Summary, folder: Path) -> None:
+def write_csv(summary: PaperSummary, folder: Path) -> None:
     """Write table I, the final numbers of every run, and the curves."""
     table = _safe(summary)
     _write_rows(folder / "table1.csv", [table.head, *table.rows])
@@ -100,7 +100,7 @@ def curves(cell: Cell) -> tuple[Sequence[float], Sequence[float], Sequence[float
     return tuple(cell.regrets.mean(axis=0)), tuple(np.median(cell.regrets, axis=0)), tuple(cell.crashes.mean(axis=0))
 
 
-def _protocol(summary: Summary) -> str:
+def _protocol(summary: PaperSummary) -> str:
     c = summary.campaign
     noise = "told the noise, as the paper's are" if c.known_noise else "not told the noise"
     return (
@@ -109,7 +109,7 @@ def _protocol(summary: Summary) -> str:
     )
 
 
-def _safe(summary: Summary) -> Table:
+def _safe(summary: PaperSummary) -> Table:
     rows = []
     for method in summary.campaign.methods:
         row = [METHODS[method].label]
@@ -124,7 +124,7 @@ def _safe(summary: Summary) -> Table:
     return Table("Safe trials", note + " ".join(sorted(refused)), head, rows)
 
 
-def _regret(summary: Summary) -> Table:
+def _regret(summary: PaperSummary) -> Table:
     def words(cell: Cell) -> str:
         return f"{cell.regret.mean():.3g} ({_number(std(cell.regret), '.2g')}), {np.median(cell.regret):.3g}"
 
@@ -134,7 +134,7 @@ def _regret(summary: Summary) -> Table:
     return _grid(summary, "Final regret", note, words)
 
 
-def _thresholds(summary: Summary) -> Table:
+def _thresholds(summary: PaperSummary) -> Table:
     def words(cell: Cell) -> str:
         errors = cell.threshold_errors
         return f"{errors.mean():.3g} ({_number(std(errors), '.2g')})" if len(errors) else _NONE
@@ -143,12 +143,12 @@ def _thresholds(summary: Summary) -> Table:
     return _grid(summary, "Learnt thresholds", "Learnt less true: mean and standard deviation.", words, learners)
 
 
-def _times(summary: Summary) -> Table:
+def _times(summary: PaperSummary) -> Table:
     note = "Milliseconds per trial, mean over runs, as measured on a machine that may have been busy."
     return _grid(summary, "Time", note, lambda cell: f"{1e3 * cell.seconds.mean():.0f}")
 
 
-def _orderings(summary: Summary) -> Table:
+def _orderings(summary: PaperSummary) -> Table:
     rows = []
     for claim in claims(summary):
         verdict = ("yes" if claim.holds else "no") + ("" if claim.sure else ", but within the error")
@@ -161,7 +161,7 @@ def _orderings(summary: Summary) -> Table:
 
 
 def _grid(
-    summary: Summary, title: str, note: str, words: Callable[[Cell], str], methods: Iterable[str] | None = None
+    summary: PaperSummary, title: str, note: str, words: Callable[[Cell], str], methods: Iterable[str] | None = None
 ) -> Table:
     """One row per method, one column per problem."""
     rows = [

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from crashbo import problems
 from crashbo.paper.methods import METHODS
-from crashbo.paper.runs import Spec
+from crashbo.paper.runs import PaperSpec
 
 
 @dataclass(frozen=True)
@@ -53,11 +53,11 @@ class Campaign:
         reasons = {(m, p): METHODS[m].refusal(problem) for m in self.methods for p, problem in found.items()}
         return {pair: reason for pair, reason in reasons.items() if reason is not None}
 
-    def specs(self) -> list[Spec]:
+    def specs(self) -> list[PaperSpec]:
         """All runs, ordered by repeat: what is finished at any time is balanced."""
         refused = self.refusals
         return [
-            Spec(method, problem, repeat, self.trials, self.known_noise)
+            PaperSpec(method, problem, repeat, self.trials, self.known_noise)
             for repeat in range(self.repeats)
             for problem in self.problems
             for method in self.methods

@@ -17,7 +17,7 @@ _SAFEOPT_SCALE = 2.0  # the authors' prior standard deviation of g, which lies b
 
 
 @dataclass(frozen=True)
-class Method:
+class PaperMethod:
     """One method of the comparison.
 
     Attributes:
@@ -60,21 +60,21 @@ class Method:
         return None
 
 
-METHODS: dict[str, Method] = {
+METHODS: dict[str, PaperMethod] = {
     method.name: method
     for method in (
-        Method("eicc", "EIC², our risk", "eicc", learns=True),
-        Method("eicc-paper", "EIC², paper's rule", "eicc", risk="paper", posterior="map", learns=True),
-        Method("ei-mc", "MC + EI", "ei-mc"),
-        Method("ei-hc", "HC + EI", "ei-hc"),
-        Method("ei-ac", "AC + EI", "ei-ac"),
-        Method("pibu", "PIBU", "pibu"),
-        Method("eic", "EIC (informed)", "eic", informed=True),
-        Method("safeopt", "SafeOpt (informed)", "safeopt", informed=True),
-        Method("eic-classifier", "EI x classifier", "eic-classifier"),
-        Method("floor-padding", "Floor padding", "floor-padding"),
-        Method("random", "Random", "random"),
-        Method("sobol", "Sobol", "sobol"),
+        PaperMethod("eicc", "EIC², our risk", "eicc", learns=True),
+        PaperMethod("eicc-paper", "EIC², paper's rule", "eicc", risk="paper", posterior="map", learns=True),
+        PaperMethod("ei-mc", "MC + EI", "ei-mc"),
+        PaperMethod("ei-hc", "HC + EI", "ei-hc"),
+        PaperMethod("ei-ac", "AC + EI", "ei-ac"),
+        PaperMethod("pibu", "PIBU", "pibu"),
+        PaperMethod("eic", "EIC (informed)", "eic", informed=True),
+        PaperMethod("safeopt", "SafeOpt (informed)", "safeopt", informed=True),
+        PaperMethod("eic-classifier", "EI x classifier", "eic-classifier"),
+        PaperMethod("floor-padding", "Floor padding", "floor-padding"),
+        PaperMethod("random", "Random", "random"),
+        PaperMethod("sobol", "Sobol", "sobol"),
     )
 }
 

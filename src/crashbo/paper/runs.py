@@ -22,7 +22,7 @@ from crashbo.problems import Problem
 
 
 @dataclass(frozen=True)
-class Spec:
+class PaperSpec:
     """Identifies a run."""
 
     method: str
@@ -36,10 +36,10 @@ class Spec:
 
 
 @dataclass(frozen=True)
-class Run:
+class PaperRun:
     """The record of a run; sequences have one entry per trial."""
 
-    spec: Spec
+    spec: PaperSpec
     regret: tuple[float | None, ...]  # after each trial; None before the first success
     crashed: tuple[bool, ...]
     reach: float  # mean distance from the start, as a share of the unit cube's diagonal
@@ -53,7 +53,7 @@ class Run:
         return 100.0 * (1.0 - float(np.mean(self.crashed)))
 
 
-def execute(spec: Spec) -> Run:
+def execute(spec: PaperSpec) -> PaperRun:
     """Execute a run."""
     method, problem = METHODS[spec.method], problems.get(spec.problem)
     view = method.view(problem)
@@ -78,7 +78,7 @@ def execute(spec: Spec) -> Run:
             progress=False,
         )
         thresholds = {name: c.value for name, c in result.thresholds.items()} if method.learns else {}
-    return Run(
+    return PaperRun(
         spec=spec,
         regret=_regrets(result, problem),
         crashed=tuple(t.state == "crash" for t in result.trials),
@@ -105,12 +105,12 @@ def _reach(result: Result, problem: Problem) -> float:
     return float(np.mean(np.linalg.norm(X - X[0], axis=1)) / np.sqrt(X.shape[1]))
 
 
-def plain(run: Run) -> dict[str, Any]:
+def plain(run: PaperRun) -> dict[str, Any]:
     """A run as plain values."""
     return {**vars(run), "spec": vars(run.spec)}
 
 
-def revived(saved: dict[str, Any]) -> Run:
+def revived(saved: dict[str, Any]) -> PaperRun:
     """A run from plain values."""
-    values = {**saved, "spec": Spec(**saved["spec"])}
-    return Run(**{**values, "regret": tuple(saved["regret"]), "crashed": tuple(saved["crashed"])})
+    values = {**saved, "spec": PaperSpec(**saved["spec"])}
+    return PaperRun(**{**values, "regret": tuple(saved["regret"]), "crashed": tuple(saved["crashed"])})

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from crashbo import problems
 from crashbo.paper.campaign import Campaign
-from crashbo.paper.runs import Run
+from crashbo.paper.runs import PaperRun
 
 Array = NDArray[np.float64]
 
@@ -41,7 +41,7 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Summary:
+class PaperSummary:
     """The results of a campaign."""
 
     campaign: Campaign
@@ -59,15 +59,15 @@ class Claim:
     figures: str
 
 
-def summarise(campaign: Campaign, runs: Sequence[Run]) -> Summary:
+def summarise(campaign: Campaign, runs: Sequence[PaperRun]) -> PaperSummary:
     """Summarise the runs of a campaign."""
-    groups: dict[tuple[str, str], list[Run]] = {}
+    groups: dict[tuple[str, str], list[PaperRun]] = {}
     for run in runs:
         groups.setdefault((run.spec.method, run.spec.problem), []).append(run)
-    return Summary(campaign, {pair: _cell(group) for pair, group in groups.items()}, campaign.refusals)
+    return PaperSummary(campaign, {pair: _cell(group) for pair, group in groups.items()}, campaign.refusals)
 
 
-def _cell(runs: list[Run]) -> Cell:
+def _cell(runs: list[PaperRun]) -> Cell:
     limits = problems.get(runs[0].spec.problem).limits[:1]  # empty if nothing is measured
     learnt = [(run.thresholds.get(limit.name), limit.threshold) for limit in limits for run in runs]
     return Cell(
@@ -85,7 +85,7 @@ def std(values: Array) -> float:
     return float(np.std(values, ddof=1)) if len(values) > 1 else float("nan")
 
 
-def claims(summary: Summary) -> list[Claim]:
+def claims(summary: PaperSummary) -> list[Claim]:
     """The paper's orderings, where the methods that they compare took part."""
     found: list[Claim] = []
     for problem in summary.campaign.problems:

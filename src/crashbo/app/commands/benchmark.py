@@ -3,7 +3,7 @@
 import argparse
 from typing import Any
 
-from crashbo.app import benchmark
+from crashbo.app.benchmark import campaign
 from crashbo.app.commands.common import Refusal, not_writable
 
 
@@ -16,13 +16,13 @@ def add_to(commands: Any) -> None:
         "HTML page with regret, crashes and waste, and CSV beside it. Every finished run is kept: a benchmark that was "
         "stopped resumes when the same command is run again.",
     )
-    benchmark.add_options(parser)
+    campaign.add_options(parser)
     parser.set_defaults(run=_benchmark)
 
 
 def _benchmark(options: argparse.Namespace) -> str:
     try:
-        return benchmark.benchmark(options)
+        return campaign.benchmark(options)
     except ValueError as error:
         raise Refusal(str(error)) from error
     except OSError as error:

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 import torch
 from botorch.acquisition.analytic import LogExpectedImprovement
-from botorch.exceptions.errors import BotorchError
+from botorch.exceptions.errors import BotorchError, ModelFittingError
 from botorch.exceptions.warnings import BotorchWarning
 from botorch.fit import fit_gpytorch_mll
 from botorch.models.approximate_gp import SingleTaskVariationalGP
@@ -97,7 +97,7 @@ def suggest(machine: Machine, X: list[list[float]], costs: list[float | None]) -
         warnings.filterwarnings("ignore", "Optimization failed", RuntimeWarning)  # and is begun again
         try:
             found = _optimised(_acquisition(machine, X, costs), machine)
-        except (BotorchError, RuntimeError, ValueError):
+        except (BotorchError, ModelFittingError, RuntimeError, ValueError):
             return None
     return [float(v) for v in found] if bool(torch.isfinite(found).all()) else None
 
@@ -187,4 +187,4 @@ def _outward(p: Float | Int | Choice, v: float) -> Any:
     return p.options[round(v)] if isinstance(p, Choice) else p.decode(np.array([v]))
 
 
-METHODS = (Method("botorch", "BoTorch", run, libraries=("botorch", "gpytorch", "torch")),)
+METHODS = (Method("botorch", "BoTorch", run, libraries=("botorch", "gpytorch", "torch"), pace=1.0),)

@@ -92,4 +92,4 @@ def _outward(p: Any, value: float) -> Any:
     return p.decode(np.array([value])) if isinstance(p, Float) else round(value)
 
 
-METHODS = (Method("nomad", "NOMAD", run, libraries=("PyNomadBBO",)),)
+METHODS = (Method("nomad", "NOMAD", run, libraries=("PyNomadBBO",), pace=0.005),)

@@ -16,6 +16,7 @@ What is followed (Optuna 5, docstrings of `optuna.samplers` and `Study.ask`):
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -111,19 +112,16 @@ def _outward(machine: Machine, params: Params) -> dict[str, Any]:
 
 
 def _pair(
-    name: str, label: str, sampler: Callable[[Machine], BaseSampler], libraries: tuple[str, ...]
+    name: str, label: str, sampler: Callable[[Machine], BaseSampler], libraries: tuple[str, ...], pace: float
 ) -> tuple[Method, Method]:
     """A sampler that hears of crashes as failures, and one that hears of a penalty."""
-    return (
-        Method(name, label, partial(run, sampler=sampler), libraries=libraries),
-        Method(
-            f"{name}-penalty", f"{label}, penalty", partial(run, sampler=sampler, penalty=True), libraries=libraries
-        ),
-    )
+    plain = Method(name, label, partial(run, sampler=sampler), libraries=libraries, pace=pace)
+    penalised = partial(run, sampler=sampler, penalty=True)
+    return plain, replace(plain, name=f"{name}-penalty", label=f"{label}, penalty", run=penalised)
 
 
 METHODS = (
-    *_pair("optuna-tpe", "Optuna TPE", tpe, ("optuna",)),
-    *_pair("optuna-gp", "Optuna GP", gp, ("optuna", "torch")),
-    *_pair("optuna-cmaes", "Optuna CMA-ES", cmaes, ("optuna", "cmaes")),
+    *_pair("optuna-tpe", "Optuna TPE", tpe, ("optuna",), 0.004),
+    *_pair("optuna-gp", "Optuna GP", gp, ("optuna", "torch"), 0.1),
+    *_pair("optuna-cmaes", "Optuna CMA-ES", cmaes, ("optuna", "cmaes"), 0.002),
 )

@@ -30,20 +30,22 @@ def run(machine: Machine, *, strategy: str = "eicc", risk: str | None = None, me
             optimizer.tell(trial, cost=reply.cost, measured=reply.measured if measures else {})
 
 
-def _of_labels(name: str, label: str) -> Method:
+def _of_labels(name: str, label: str, pace: float) -> Method:
     """A strategy that has no use for measurements."""
-    return Method(name, label, partial(run, strategy=name, measures=False))
+    return Method(name, label, partial(run, strategy=name, measures=False), pace=pace)
 
 
 METHODS = (
-    Method("eicc", "crashbo", run, measures=True),
-    Method("eicc-labels", "crashbo, labels only", partial(run, measures=False)),
-    Method("eicc-paper", "EIC², paper's rule", partial(run, risk="paper"), measures=True),
-    Method("eicc-paper-labels", "EIC², paper's rule, labels only", partial(run, risk="paper", measures=False)),
-    _of_labels("eic-classifier", "EI x classifier"),
-    _of_labels("ei-ac", "EI, adaptive penalty"),
-    _of_labels("floor-padding", "EI, floor padding"),
-    _of_labels("pibu", "PIBU"),
-    _of_labels("sobol", "Sobol"),
-    _of_labels("random", "Random"),
+    Method("eicc", "crashbo", run, measures=True, pace=0.04),
+    Method("eicc-labels", "crashbo, labels only", partial(run, measures=False), pace=0.04),
+    Method("eicc-paper", "EIC², paper's rule", partial(run, risk="paper"), measures=True, pace=0.03),
+    Method(
+        "eicc-paper-labels", "EIC², paper's rule, labels only", partial(run, risk="paper", measures=False), pace=0.03
+    ),
+    _of_labels("eic-classifier", "EI x classifier", 0.03),
+    _of_labels("ei-ac", "EI, adaptive penalty", 0.02),
+    _of_labels("floor-padding", "EI, floor padding", 0.02),
+    _of_labels("pibu", "PIBU", 0.04),
+    _of_labels("sobol", "Sobol", 0.001),
+    _of_labels("random", "Random", 0.001),
 )

@@ -88,7 +88,7 @@ class Margin:
 
 
 @dataclass(frozen=True)
-class Reading:
+class Dialled:
     """What a dial makes of a margin."""
 
     margin: Margin
@@ -259,7 +259,7 @@ def _gauges(
 ) -> tuple[Gauged, ...]:
     """All that is measured: causes first, then what has nothing to do with a crash."""
     measured = [
-        (Reading(margin, cause.dial), cause.dial.threshold)
+        (Dialled(margin, cause.dial), cause.dial.threshold)
         for margin, cause in zip(margins, landscape.causes, strict=True)
         if cause.dial is not None
     ]

@@ -1,4 +1,4 @@
-"""`crashbo benchmark`: methods on families of crash problems, and the report. May import every other layer."""
+"""The campaign of `crashbo benchmark`: what is run, and where the report goes. May import every other layer."""
 
 import argparse
 import sys
@@ -32,7 +32,7 @@ _SLOW = ("solo8-jump",)  # only where it is named
 
 
 @dataclass(frozen=True)
-class Design:
+class BenchmarkDesign:
     """What is compared: every method on every case."""
 
     methods: tuple[str, ...]
@@ -67,7 +67,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--report-only", action="store_true", help="write the report of the runs that are there")
 
 
-def design_of(options: argparse.Namespace) -> Design:
+def design_of(options: argparse.Namespace) -> BenchmarkDesign:
     """The design that the options describe."""
     seeds = seeds_of(options.seeds or (_QUICK_SEEDS if options.quick else _SEEDS))
     chosen = _methods(options)
@@ -80,12 +80,12 @@ def design_of(options: argparse.Namespace) -> Design:
     if options.trials is not None and options.trials < 1:
         raise ValueError(f"trials must be a whole number, at least 1; got {options.trials}. Count them.")
     trials = options.trials or (_QUICK_TRIALS if options.quick else None)
-    return Design(tuple(name for name in chosen if name not in left_out), tuple(found), trials, left_out)
+    return BenchmarkDesign(tuple(name for name in chosen if name not in left_out), tuple(found), trials, left_out)
 
 
 def benchmark(options: argparse.Namespace) -> str:
     """Run what is missing and write everything; returns a summary."""
-    from crashbo.app import benchmark_report, benchmark_tables  # matplotlib is an extra: fail now, not after the runs
+    from crashbo.app.benchmark import report, tables  # matplotlib is an extra: fail now, not after the runs
 
     if ":" in f"{options.problems}{options.methods}":
         look_here_for_modules()
@@ -104,14 +104,16 @@ def benchmark(options: argparse.Namespace) -> str:
             f"output must hold finished runs; {options.output} has none of these. Leave --report-only out."
         )
     summary = Summary.of(runs)
-    origin = benchmark_report.BenchmarkOrigin(_command(options), cores(), _versions(design.methods), design.left_out)
-    benchmark_tables.write(summary, options.output)
+    origin = report.BenchmarkOrigin(_command(options), cores(), _versions(design.methods), design.left_out)
+    tables.write(summary, options.output)
     page = options.output / "index.html"
-    page.write_text(benchmark_report.page(summary, origin), encoding="utf-8")
-    return "\n".join([*benchmark_report.in_words(summary), f"Report    {page}"])
+    page.write_text(report.page(summary, origin), encoding="utf-8")
+    return "\n".join([*report.in_words(summary), f"Report    {page}"])
 
 
-def _run(design: Design, specs: Sequence[Spec], log: RunLog[Spec, Run], workers: int, limit: float) -> list[Run]:
+def _run(
+    design: BenchmarkDesign, specs: Sequence[Spec], log: RunLog[Spec, Run], workers: int, limit: float
+) -> list[Run]:
     forecast = Forecast(log.runs.values())
     todo = {spec: None for spec in specs if spec not in log.runs}
     print(_plan(design, forecast.left(todo, workers), workers, len(todo)), file=sys.stderr, flush=True)
@@ -125,7 +127,7 @@ def _run(design: Design, specs: Sequence[Spec], log: RunLog[Spec, Run], workers:
         return run_all(specs, execute, log, workers=workers, report=progress, lost=lost, limits=Limits(seconds=limit))
 
 
-def _plan(design: Design, seconds: float, workers: int, left: int | None = None) -> str:
+def _plan(design: BenchmarkDesign, seconds: float, workers: int, left: int | None = None) -> str:
     total = len(design.methods) * len(design.cases)
     words = f"{len(design.methods)} methods on {len(design.cases)} cases: {total} runs"
     words += "" if left is None or left == total else f", {left} of them left"
@@ -134,7 +136,7 @@ def _plan(design: Design, seconds: float, workers: int, left: int | None = None)
     return "\n".join([*out, *(f"Left out: {why}" for why in design.left_out.values())])
 
 
-def _are_tuning(design: Design) -> bool:
+def _are_tuning(design: BenchmarkDesign) -> bool:
     return all(case.seed in families.TUNING for case in design.cases)
 
 

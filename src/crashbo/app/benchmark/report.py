@@ -1,16 +1,16 @@
 """The report of a benchmark as one HTML page that needs no other file. May import every other layer.
 
-`benchmark_words` has its sentences, `benchmark_grids` its tables, `benchmark_plots` its figures.
+`words` has its sentences, `grids` its tables, `plots` its figures.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from crashbo.app import benchmark_grids as grids
 from crashbo.app import html_page
-from crashbo.app.benchmark_words import DEFINITIONS, VERDICTS, in_short, told, troubles
-from crashbo.app.benchmark_words import in_words as in_words  # also printed by the command
+from crashbo.app.benchmark import grids
+from crashbo.app.benchmark.words import DEFINITIONS, VERDICTS, in_short, told, troubles
+from crashbo.app.benchmark.words import in_words as in_words  # also printed by the command
 from crashbo.app.text import counted
 from crashbo.benchmark.summary import LABELS, MEASURED, Summary, label
 
@@ -78,16 +78,17 @@ def _standings(summary: Summary) -> list[str]:
 
 def _figures(summary: Summary) -> list[str]:
     """Tables and figures."""
-    from crashbo.app import benchmark_plots, plots  # only here: matplotlib is an extra, and slow to import
+    from crashbo.app.benchmark import plots  # only here: matplotlib is an extra, and slow to import
+    from crashbo.app.plots import png
 
-    look = benchmark_plots.looks(summary)
+    look = plots.looks(summary)
 
-    def picture(drawn: plots.Figure, words: str) -> str:
-        return f"<div class='wide'>{html_page.picture(plots.png(drawn, _DPI), words)}</div>"
+    def picture(drawn: Figure, words: str) -> str:
+        return f"<div class='wide'>{html_page.picture(png(drawn, _DPI), words)}</div>"
 
     def curves(name: str, part: Summary) -> str:
         cases = counted(len(part.cases), "case")
-        drawn = picture(benchmark_plots.draw_curves(part, look), f"Regret and crashes against trials: {name}, {cases}")
+        drawn = picture(plots.draw_curves(part, look), f"Regret and crashes against trials: {name}, {cases}")
         return f"<h3>{escape(name)}, {cases}</h3>{drawn}"
 
     groups = summary.groups
@@ -102,11 +103,11 @@ def _figures(summary: Summary) -> list[str]:
         _kept(
             "<h2>Performance profiles</h2>",
             _soft(_PROFILES),
-            picture(benchmark_plots.draw_profiles(summary, look), "Performance profiles"),
+            picture(plots.draw_profiles(summary, look), "Performance profiles"),
         ),
         _kept(
             "<h2>Wasted trials and time</h2>",
-            picture(benchmark_plots.draw_effort(summary, look), "Wasted trials and seconds per suggestion"),
+            picture(plots.draw_effort(summary, look), "Wasted trials and seconds per suggestion"),
         ),
         _kept(
             "<h2>Regret on each family</h2>",
@@ -120,7 +121,7 @@ def _figures(summary: Summary) -> list[str]:
         ),
         _kept(
             "<h2>Regret against trials on each family</h2>",
-            picture(benchmark_plots.draw_families(summary, look), "Mean regret against trials, a panel each"),
+            picture(plots.draw_families(summary, look), "Mean regret against trials, a panel each"),
         ),
         _kept("<h2>By number of parameters</h2>", _soft(means), grids.by_group(summary, groups["dimension"])),
         _kept(

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from crashbo.app.benchmark_words import number, percent, seconds
+from crashbo.app.benchmark.words import number, percent, seconds
 from crashbo.app.text import counted
 from crashbo.benchmark.runs import Run
 from crashbo.benchmark.summary import (
