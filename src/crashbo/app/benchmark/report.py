@@ -79,7 +79,7 @@ def _standings(summary: Summary) -> list[str]:
 def _figures(summary: Summary) -> list[str]:
     """Tables and figures."""
     from crashbo.app.benchmark import plots  # only here: matplotlib is an extra, and slow to import
-    from crashbo.app.plots import png
+    from crashbo.app.plots import Figure, png
 
     look = plots.looks(summary)
 

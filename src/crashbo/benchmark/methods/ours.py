@@ -35,6 +35,8 @@ def _of_labels(name: str, label: str, pace: float) -> Method:
     return Method(name, label, partial(run, strategy=name, measures=False), pace=pace)
 
 
+_PAPER = partial(run, risk="paper")
+
 METHODS = (
     Method("eicc", "crashbo", run, measures=True, pace=0.04),
     Method("eicc-labels", "crashbo, labels only", partial(run, measures=False), pace=0.04),
