@@ -76,6 +76,14 @@ class TestKnownAnswers:
         assert truth.crashed == (name in BEST_CRASHES)
 
     @every_problem
+    def test_about_half_of_all_safe_costs_lie_below_the_median(self, name):
+        """Within four standard errors of a sample's share; only a few in a thousand are safe in one of them."""
+        problem = problems.get(name)
+        truths = [problem.truth(p) for p in random_params(problem, 4000, np.random.default_rng(8))]
+        below = [t.cost < problem.median_safe_cost for t in truths if not t.crashed]
+        assert np.mean(below or [0.5]) == pytest.approx(0.5, abs=0.02 + 2.0 / np.sqrt(max(len(below), 1)))
+
+    @every_problem
     def test_no_sampled_point_is_better_than_claimed(self, name):
         problem = problems.get(name)
         rng = np.random.default_rng(0)

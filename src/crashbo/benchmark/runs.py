@@ -95,7 +95,7 @@ def record(spec: Spec, problem: Problem, machine: Machine, error: str | None, se
     assert problem.constrained_minimum is not None
     assert problem.median_safe_cost is not None
     space = Space.of(problem.space)
-    points = np.array([space.encode(t.params) for t in machine.tried]).reshape(len(machine.tried), -1)
+    points = np.array([space.encode(t.params) for t in machine.tried]).reshape(-1, space.dimension)
     costs = tuple(t.cost for t in machine.tried)
     optimum, median = problem.constrained_minimum, problem.median_safe_cost
     return Run(
@@ -117,7 +117,8 @@ def record(spec: Spec, problem: Problem, machine: Machine, error: str | None, se
 
 def lost(spec: Spec, why: str) -> Run:
     """The record of a run whose process died: nothing is known of its trials."""
-    return record(spec, spec.case.make(), Machine(spec.case.make(), spec.trials, spec.case.seed), why, 0.0)
+    problem = spec.case.make()
+    return record(spec, problem, Machine(problem, spec.trials, spec.case.seed), why, 0.0)
 
 
 def plain(run: Run) -> dict[str, Any]:

@@ -106,6 +106,7 @@ PROBLEMS = (
         "form, and less (5885.33) only for plates of any thickness.",
         minimum=15.90180078,
         constrained_minimum=6059.714335,
+        median_safe_cost=143600.0,
         optimum={"shell_plates": 13, "head_plates": 7, "radius": 42.0984455958, "length": 176.636595844},
     ),
     Problem(
@@ -132,6 +133,7 @@ PROBLEMS = (
         "2.38 for others, with another moment of inertia of the weld.",
         minimum=0.00850962,
         constrained_minimum=1.72485231,
+        median_safe_cost=12.73,
         optimum={
             "weld_thickness": 0.2057296397,
             "weld_length": 3.4704886676,
@@ -168,6 +170,7 @@ PROBLEMS = (
         "2996.35 where shaft 2 is at least 7.8 long.",
         minimum=2352.44784872,
         constrained_minimum=2994.47106615,
+        median_safe_cost=4440.0,
         optimum={
             "face_width": 3.5,
             "module": 0.7,
@@ -195,6 +198,7 @@ PROBLEMS = (
         "0.012665.",
         minimum=0.0025,
         constrained_minimum=0.01266523,
+        median_safe_cost=0.06826,
         optimum={"wire": 0.0516890617678, "coil": 0.3567177562363, "turns": 11.2889647906},
     ),
 )

@@ -80,6 +80,7 @@ PROBLEMS = (
         "descent from 400 starts in each kind of orthant.",
         minimum=0.0,
         constrained_minimum=6.01547094,
+        median_safe_cost=14.79,
         optimum={"x1": -3.06725907178, "x2": -0.2, "x3": -0.2, "x4": -0.2, "x5": -0.2},
     ),
     Problem(
@@ -91,6 +92,7 @@ PROBLEMS = (
         source=f"{_MUELLER}, problem 2 of its supplement, {_READ}. The minimum of the cost is safe for some x3 and x4.",
         minimum=-106.764536749,
         constrained_minimum=-106.764536749,
+        median_safe_cost=34.55,
         optimum={"x1": 4.70104313, "x2": 3.15293852, "x3": 9.35044253, "x4": -1.40725864},
     ),
     Problem(
@@ -104,6 +106,7 @@ PROBLEMS = (
         "No constrained optimum is printed; ours is by constrained descent from 586 starts.",
         minimum=-0.048,
         constrained_minimum=-0.04707343,
+        median_safe_cost=0.253,
         optimum={"x1": 0.1990238933, "x2": 0.2609287494},
     ),
     Problem(
@@ -118,6 +121,7 @@ PROBLEMS = (
         "that the answers are others).",
         minimum=-1.12687175,
         constrained_minimum=-1.0933964,
+        median_safe_cost=-0.6151,
         optimum={"x1": 1.1366537, "x2": -1.0408259},
     ),
     Problem(
@@ -130,6 +134,7 @@ PROBLEMS = (
         "is the distance from the nearest slab's middle.",
         minimum=0.0,
         constrained_minimum=0.0,
+        median_safe_cost=1565.0,
         optimum={f"x{d + 1}": 1.0 for d in range(4)},
     ),
 )

@@ -91,6 +91,7 @@ PROBLEMS = (
         source=f"{_GARDNER}, simulation 1.",
         minimum=-2.0,
         constrained_minimum=-2.0,
+        median_safe_cost=0.03676,
         optimum={"x": 1.5 * pi, "y": 0.0},
     ),
     Problem(
@@ -102,6 +103,7 @@ PROBLEMS = (
         source=f"{_GARDNER}, simulation 2. The optimum, at sin(x) = -1, is arcsin(0.95) - 1 exactly.",
         minimum=-1.0,
         constrained_minimum=math.asin(0.95) - 1.0,
+        median_safe_cost=5.422,
         optimum={"x": 1.5 * pi, "y": 1.2532358976},
     ),
     Problem(
@@ -116,6 +118,7 @@ PROBLEMS = (
         "place is 0.1951, 0.4047 to more digits.",
         minimum=0.0,
         constrained_minimum=0.59978805,
+        median_safe_cost=1.248,
         optimum={"x1": 0.1951226876, "x2": 0.4046653645},
     ),
     Problem(
@@ -127,6 +130,7 @@ PROBLEMS = (
         source="M. A. Gelbart, J. Snoek, R. P. Adams, Bayesian Optimization with Unknown Constraints, UAI 2014.",
         minimum=10.0 / (8.0 * pi),
         constrained_minimum=10.0 / (8.0 * pi),
+        median_safe_cost=31.77,
         optimum={"x": pi, "y": 2.275},
     ),
     Problem(
@@ -139,6 +143,7 @@ PROBLEMS = (
         "'Test functions for optimization', which prints -2.0239884 at (2.0052938, 1.1944509); so do we.",
         minimum=-3.19972407,
         constrained_minimum=-2.02398836,
+        median_safe_cost=-0.7487,
         optimum={"x": 2.0052927, "y": 1.1944529},
     ),
     Problem(
@@ -151,6 +156,7 @@ PROBLEMS = (
         "Wikipedia's 'Test functions for optimization'.",
         minimum=-106.764536749,
         constrained_minimum=-106.764536749,
+        median_safe_cost=11.88,
         optimum={"x": -3.1302468, "y": -1.5821422},
     ),
     Problem(
@@ -162,6 +168,7 @@ PROBLEMS = (
         source="P. A. Simionescu, Computer Aided Graphing and Simulation Tools for AutoCAD Users, CRC Press, 2014.",
         minimum=-0.15625,
         constrained_minimum=-0.072,
+        median_safe_cost=-0.0003436,
         optimum={"x": 0.848528137, "y": -0.848528137},
     ),
     Problem(
@@ -174,6 +181,7 @@ PROBLEMS = (
         "2002.",
         minimum=0.0,
         constrained_minimum=0.0,
+        median_safe_cost=72.31,
         optimum={"x": 1.0, "y": 1.0},
     ),
     Problem(
@@ -186,6 +194,7 @@ PROBLEMS = (
         "with several non-connected feasible regions, Numerical Analysis, LNM 909, 1982.",
         minimum=-1.03162845349,
         constrained_minimum=-1.03162845349,
+        median_safe_cost=0.2408,
         optimum={"x": 0.08984201, "y": -0.7126564},
     ),
 )

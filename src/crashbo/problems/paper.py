@@ -42,7 +42,14 @@ _HARTMANN_P = 1e-4 * np.array(
 
 
 def _on_cube(
-    name: str, simulate: Simulation, *, minimum: float, constrained_minimum: float, optimum: list[float], source: str
+    name: str,
+    simulate: Simulation,
+    *,
+    minimum: float,
+    constrained_minimum: float,
+    median_safe_cost: float,
+    optimum: list[float],
+    source: str,
 ) -> Problem:
     return Problem(
         name=name,
@@ -54,6 +61,7 @@ def _on_cube(
         minimum=minimum,
         constrained_minimum=constrained_minimum,
         optimum={f"x{d + 1}": x for d, x in enumerate(optimum)},
+        median_safe_cost=median_safe_cost,
     )
 
 
@@ -105,6 +113,7 @@ PROBLEMS = (
         _simulate_toy,
         minimum=-0.84767321,
         constrained_minimum=-math.exp(-0.5),
+        median_safe_cost=-0.01407,
         optimum=[0.5],
         source=f"{_PAPER}: the flavour of its one-dimensional example. f = cos(6 pi x) exp(-x) is the authors' "
         "one-dimensional function; they print -0.6074 at 0.4972 for its minimum, a local one that crashes here.",
@@ -114,6 +123,7 @@ PROBLEMS = (
         _simulate_eggcrate,
         minimum=0.0,
         constrained_minimum=0.0,
+        median_safe_cost=38.62,
         optimum=[2 / 3, 1 / 3],
         source=f"{_PAPER}; box as in the authors' code, u = (-5 + 7.5 x1, -2.5 + 7.5 x2), without its offset of -98.",
     ),
@@ -122,6 +132,7 @@ PROBLEMS = (
         _simulate_eggcrate_corner,
         minimum=0.0,
         constrained_minimum=0.0,
+        median_safe_cost=41.02,
         optimum=[0.5, 0.5],
         source=f"{_PAPER}; the symmetric box of its text, u = -5 + 10 x.",
     ),
@@ -130,6 +141,7 @@ PROBLEMS = (
         _simulate_hartmann,
         minimum=-3.32236801,
         constrained_minimum=-3.32236801,
+        median_safe_cost=-0.0955,
         optimum=[0.20168951, 0.15001069, 0.47687398, 0.27533243, 0.31165162, 0.65730053],
         source=f"{_PAPER}; on the standard scale (the authors' code takes ten times that).",
     ),
@@ -138,6 +150,7 @@ PROBLEMS = (
         _simulate_michalewicz,
         minimum=-9.66015172,
         constrained_minimum=-9.66015172,
+        median_safe_cost=-1.004,
         optimum=[0.70120661, 0.5, 0.40902552, 0.61212852, 0.54764254, 0.5, 0.46295435, 0.5589797, 0.52703122, 0.5],
         source=f"{_PAPER}. The minimiser has x2 = x6 = x10 = 0.5, where g = 0.",
     ),

@@ -10,6 +10,9 @@ import numpy as np
 from crashbo.problems.families.functions import SMOOTH, bowl, total, waves
 from crashbo.problems.families.landscape import Array, Cause, Family, Function, Landscape
 
+_BASIN = (0.05, 0.15)  # share of the space that a basin takes up
+_DRAWS = 4096  # to find its size
+
 
 def _bowl(dimension: int, rng: np.random.Generator) -> Landscape:
     centre = rng.uniform(0.2, 0.8, dimension)
@@ -66,16 +69,22 @@ def _off_floor(bends: Array, U: Array) -> Array:
 
 def _plateau(dimension: int, rng: np.random.Generator) -> Landscape:
     centres = rng.uniform(0.15, 0.85, (3, dimension))
-    widths = rng.uniform(0.08, 0.16, 3) * np.array([1.0, 1.3, 1.6])
-    cost = partial(_basins, centres, widths, np.array([1.0, 0.7, 0.5]))
+    distances = _distances(centres, rng.random((_DRAWS, dimension)))
+    sizes = np.array([np.quantile(d, share) for d, share in zip(distances.T, rng.uniform(*_BASIN, 3), strict=True)])
+    cost = partial(_basins, centres, sizes, np.array([1.0, 0.7, 0.5]))
     return Landscape(cost, (Cause(_safe_at(centres[0], dimension, rng), SMOOTH),), hints=centres)
 
 
-def _basins(centres: Array, widths: Array, depths: Array, U: Array) -> Array:
-    """Flat, but for a few basins."""
-    squares = np.mean((U[:, None] - centres) ** 2, axis=2)
-    out: Array = -np.max(depths * np.exp(-0.5 * squares / widths**2), axis=1)
+def _basins(centres: Array, sizes: Array, depths: Array, U: Array) -> Array:
+    """Exactly flat, but for a few basins."""
+    inside = np.maximum(1.0 - (_distances(centres, U) / sizes) ** 2, 0.0)
+    out: Array = -np.max(depths * inside**2, axis=1)
     return out
+
+
+def _distances(centres: Array, U: Array) -> Array:
+    """From every centre, (m, centres)."""
+    return np.asarray(np.linalg.norm(U[:, None] - centres, axis=2))
 
 
 FAMILIES = (

@@ -1,4 +1,4 @@
-"""Optima that were found before, those of the benchmark's own problems: by `python benchmarks/optima.py`.
+"""Optima that were found before, those of the benchmark's own problems: by `python benchmarks/families/optima.py`.
 
 May import the public API, from the modules that define it, and `problem`.
 

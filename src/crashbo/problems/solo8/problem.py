@@ -51,6 +51,7 @@ def make() -> Problem:
         machine=experiment,
         unmeasured=("fall",),
         start=START,
+        median_safe_cost=-0.6,
     )
 
 

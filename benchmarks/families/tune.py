@@ -1,8 +1,8 @@
 """Is a change to the search for the better? This tree beside a revision, on tuning seeds, paired by case.
 
-    python benchmarks/tune.py --against HEAD~1                       # all families, seeds 0 to 4, both of our methods
-    python benchmarks/tune.py --against HEAD --families driven,labels --dimensions 4,8 --seeds 0:10
-    python benchmarks/tune.py --against HEAD --methods eicc-labels --keep   # what was run before is not run again
+    python benchmarks/families/tune.py --against HEAD~1    # all families, seeds 0 to 4, both of our methods
+    python benchmarks/families/tune.py --against HEAD --families driven,labels --dimensions 4,8 --seeds 0:10
+    python benchmarks/families/tune.py --against HEAD --methods eicc-labels --keep  # not again what was run before
 
 Prints, per family and in all, the mean normalised regret of both, the difference with twice its standard error, crashes
 and wasted trials. Seeds from 100 on are refused: those are for reporting. A revision's runs are kept, and made once.
@@ -23,6 +23,8 @@ from crashbo.benchmark.runs import Run, Spec, plain, revived
 from crashbo.benchmark.summary import crash_share, final_score, wasted_share
 from crashbo.campaigns.run_log import RunLog
 from crashbo.problems import families
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
 from replay import ROOT, package
 
 FOLDER = Path("crashbo-tune")

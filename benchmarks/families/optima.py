@@ -1,7 +1,7 @@
 """Find the optima of the families' members by brute force, and put them on file: crashbo/problems/families/optima.json.
 
-    python benchmarks/optima.py --seeds 0:10,100:110    # what is on file already is kept; --again finds it anew
-    python benchmarks/optima.py --check 100:103         # compare with another brute force, differential evolution
+    python benchmarks/families/optima.py --seeds 0:10,100:110  # what is on file is kept; --again finds it anew
+    python benchmarks/families/optima.py --check 100:103       # compare with differential evolution
 
 The file saves a second or so per problem; a member that is not on file is searched when it is asked for.
 """
