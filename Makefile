@@ -1,5 +1,5 @@
 # Two commands: `make demo` runs the main job, `make test` checks everything. Both set themselves up.
-# `make test EXTRAS=botorch` installs that extra, too, and runs the tests that need it.
+# `make test EXTRAS=peers` installs that extra, too, and runs the tests that need it.
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
