@@ -205,7 +205,7 @@ def test_the_overview_can_be_computed_from_the_trials(summary, page, folder):
 def test_the_overview_is_in_order_and_marks_ours_and_the_oracle(page):
     table = re.search(r"<table.*?</table>", page[page.index("<h2>Overview</h2>") :], re.DOTALL).group()
     classes = re.findall(r"<tr class='(\w*)'><td><span>(.*?)</span>", table)
-    assert classes[:2] == [("oracle", "oracle"), ("ours", "crashbo")]
+    assert classes[:2] == [("oracle", "Oracle"), ("ours", "crashbo")]
     assert ("ours", "crashbo, labels only") in classes
     assert "the line to approach" in table
     means = [float(mean) for mean in re.findall(r"</td><td><span>([\d.]+)</span><small>", table)]
