@@ -25,7 +25,18 @@ from crashbo.workers import Limits
 
 _SEEDS, _QUICK_SEEDS = "100:105", "100:102"
 _QUICK_TRIALS = 25
-_QUICK_METHODS = ("eicc", "eicc-labels", "oracle", "optuna-tpe", "optuna-tpe-penalty", "optuna-gp-penalty", "random")
+_QUICK_METHODS = (
+    "eicc",
+    "eicc-labels",
+    "floor-padding",
+    "oracle",
+    "optuna-tpe",
+    "optuna-tpe-penalty",
+    "optuna-gp-penalty",
+    "optuna-cmaes-penalty",
+    "nomad",
+    "random",
+)
 _LIMIT = 3600.0  # seconds of a run
 _ALL, _NONE = "all", "none"
 _SLOW = ("solo8-jump",)  # only where it is named
@@ -72,7 +83,7 @@ def design_of(options: argparse.Namespace) -> BenchmarkDesign:
     seeds = seeds_of(options.seeds or (_QUICK_SEEDS if options.quick else _SEEDS))
     chosen = _methods(options)
     left_out = {name: _why_not(name) for name in chosen if not methods.is_there(name)}
-    if left_out and options.methods:
+    if left_out and options.methods not in (None, _ALL):
         raise ValueError(next(iter(left_out.values())))
     found = [*_family_cases(options, seeds), *_problem_cases(options, seeds)]
     if not found:
@@ -160,8 +171,8 @@ def seeds_of(words: str) -> list[int]:
 
 def _methods(options: argparse.Namespace) -> tuple[str, ...]:
     if options.methods and options.methods != _ALL:
-        return listed(options.methods)
-    return tuple(filter(methods.is_there, _QUICK_METHODS)) if options.quick else tuple(methods.names())
+        return _unique(options.methods)
+    return _QUICK_METHODS if options.quick else tuple(methods.names())
 
 
 def _why_not(name: str) -> str:
@@ -174,12 +185,12 @@ def _why_not(name: str) -> str:
 
 def _family_cases(options: argparse.Namespace, seeds: Sequence[int]) -> list[Case]:
     word = options.families or (_NONE if options.problems and options.problems != _NONE else _ALL)
-    names = families.names() if word == _ALL else [] if word == _NONE else listed(word)
+    names = families.names() if word == _ALL else [] if word == _NONE else _unique(word)
     dimensions = None
     if options.dimensions:
         if not all(word.isdecimal() for word in listed(options.dimensions)):
             raise ValueError(f"dimensions must be whole numbers; got {options.dimensions!r}. Write 2,8, for example.")
-        dimensions = [int(word) for word in listed(options.dimensions)]
+        dimensions = [int(word) for word in _unique(options.dimensions)]
     if dimensions is None and options.quick:
         return [
             case for name in names for case in cases.of_families([name], seeds, families.family(name).dimensions[:1])
@@ -190,7 +201,12 @@ def _family_cases(options: argparse.Namespace, seeds: Sequence[int]) -> list[Cas
 def _problem_cases(options: argparse.Namespace, seeds: Sequence[int]) -> list[Case]:
     word = options.problems or _NONE
     fast = [name for name in problems.names() if name not in _SLOW]
-    return cases.of_problems(fast if word == _ALL else [] if word == _NONE else listed(word), seeds)
+    return cases.of_problems(fast if word == _ALL else [] if word == _NONE else _unique(word), seeds)
+
+
+def _unique(words: str) -> tuple[str, ...]:
+    """What is listed, each once."""
+    return tuple(dict.fromkeys(listed(words)))
 
 
 def _command(options: argparse.Namespace) -> str:

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from html import escape
 
 from crashbo.app import html_page
-from crashbo.app.benchmark import grids
+from crashbo.app.benchmark import grids, plots
 from crashbo.app.benchmark.words import DEFINITIONS, VERDICTS, in_short, told, troubles
 from crashbo.app.benchmark.words import in_words as in_words  # also printed by the command
+from crashbo.app.plots import Figure, png
 from crashbo.app.text import counted
 from crashbo.benchmark.summary import LABELS, MEASURED, Summary, label
 
@@ -78,9 +79,6 @@ def _standings(summary: Summary) -> list[str]:
 
 def _figures(summary: Summary) -> list[str]:
     """Tables and figures."""
-    from crashbo.app.benchmark import plots  # only here: matplotlib is an extra, and slow to import
-    from crashbo.app.plots import Figure, png
-
     look = plots.looks(summary)
 
     def picture(drawn: Figure, words: str) -> str:
