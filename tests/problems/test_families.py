@@ -1,6 +1,7 @@
 """Families: what they promise of every member, and optima against another brute force."""
 
 import pickle
+from functools import cache
 from itertools import product
 
 import numpy as np
@@ -14,9 +15,14 @@ NAMES = families.names()
 SMALLEST = [(name, families.family(name).dimensions[0]) for name in NAMES]
 
 
-def members(name, seeds=range(12), dimension=None):
+def members(name, seeds=range(6), dimension=None):
     dimension = dimension or families.family(name).dimensions[0]
-    return [families.draw(name, dimension, seed) for seed in seeds]
+    return [drawn(name, dimension, seed) for seed in seeds]
+
+
+@cache
+def drawn(name, dimension, seed):
+    return families.draw(name, dimension, seed)
 
 
 def test_all_that_the_field_needs_is_there():
@@ -43,7 +49,7 @@ def test_the_optimum_is_safe_and_nothing_that_is_drawn_is_lower(name):
         truth = problem.truth(problem.optimum)
         assert not truth.crashed
         assert truth.cost == pytest.approx(problem.constrained_minimum, abs=1e-6 * abs(member.median - truth.cost))
-        U = member.uniform(20_000, np.random.default_rng(5))
+        U = member.uniform(5000, np.random.default_rng(5))
         safe = member.excess(U).max(axis=1) <= 0.0
         assert problem.minimum <= problem.constrained_minimum <= member.cost(U)[safe].min()
         assert problem.minimum <= member.cost(U).min()
@@ -53,13 +59,13 @@ def test_the_optimum_is_safe_and_nothing_that_is_drawn_is_lower(name):
 def test_no_point_of_a_fine_grid_is_lower(name):
     """Another brute force, and one that misses nothing: in two dimensions, levels of whole numbers and options all."""
     member = families.draw(name, 2, 7)
-    axes = [np.linspace(0.0, 1.0, 701) if levels is None else levels for _, levels in member.columns]
+    axes = [np.linspace(0.0, 1.0, 201) if levels is None else levels for _, levels in member.columns]
     U = np.array(list(product(*axes)))
     safe = member.excess(U).max(axis=1) <= 0.0
     lowest = brute_force.lowest(member)
     span = member.median - lowest.safe
-    assert -1e-6 <= (member.cost(U)[safe].min() - lowest.safe) / span < 0.02
-    assert -1e-6 <= (member.cost(U).min() - lowest.overall) / span < 0.02
+    assert -1e-6 <= (member.cost(U)[safe].min() - lowest.safe) / span < 0.05
+    assert -1e-6 <= (member.cost(U).min() - lowest.overall) / span < 0.05
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -77,12 +83,13 @@ def test_vectorised_and_single_runs_agree(name):
 def test_shares_medians_and_starts_are_as_they_say(name):
     shares, starts = [], []
     for member in members(name):
-        U = member.uniform(20_000, np.random.default_rng(1))
+        U = member.uniform(5000, np.random.default_rng(1))
         crashed = member.excess(U).max(axis=1) > 0.0
-        assert crashed.mean() == pytest.approx(member.share, abs=0.02)
+        assert crashed.mean() == pytest.approx(member.share, abs=0.03)
         costs = member.cost(U)[~crashed]
-        assert np.mean(costs < member.median) < 0.53  # a plateau has many that are equal
-        assert np.mean(costs <= member.median) > 0.47
+        chance = 2.0 / np.sqrt(len(costs))  # four standard errors
+        assert np.mean(costs < member.median) < 0.51 + chance  # a plateau has many that are equal
+        assert np.mean(costs <= member.median) > 0.49 - chance
         shares.append(member.share)
         starts.append(member.begin is not None)
         if member.begin is not None:
@@ -94,12 +101,12 @@ def test_shares_medians_and_starts_are_as_they_say(name):
 
 
 def test_over_all_families_shares_reach_from_ten_to_ninety_percent_and_half_have_a_start():
-    drawn = [member for name in NAMES for member in members(name)]
-    shares = np.array([member.share for member in drawn])
+    found = [member for name in NAMES for member in members(name)]
+    shares = np.array([member.share for member in found])
     assert np.quantile(shares, 0.05) < 0.2
     assert np.quantile(shares, 0.95) > 0.8
-    assert 0.4 < np.mean([member.begin is not None for member in drawn]) < 0.65
-    assert 0.15 < np.mean([member.noise == 0.0 for member in drawn]) < 0.4
+    assert 0.4 < np.mean([member.begin is not None for member in found]) < 0.65
+    assert 0.15 < np.mean([member.noise == 0.0 for member in found]) < 0.4
 
 
 def test_a_seed_gives_the_same_machine_and_another_one_another():
@@ -190,10 +197,9 @@ class TestWhatEachFamilyIsAbout:
         assert gap("jump") > 0.3
         assert gap("smooth") < 0.01
 
-    @pytest.mark.parametrize(("name", "causes", "measured"), [("labels", {1}, 0), ("causes", {2, 3}, 0)])
-    def test_labels_only_measures_nothing(self, name, causes, measured):
-        drawn = members(name)
-        assert {len(member.margins) for member in drawn} == causes
+    @pytest.mark.parametrize(("name", "causes"), [("labels", {1}), ("causes", {2, 3})])
+    def test_labels_only_measures_nothing(self, name, causes):
+        assert {len(member.margins) for member in members(name)} == causes
         assert all(families.get(name, 3, seed).constraints == [] for seed in range(2))
 
     def test_several_causes_are_measured_all_or_in_part(self):
@@ -203,7 +209,7 @@ class TestWhatEachFamilyIsAbout:
     def test_every_cause_crashes_somewhere(self):
         for name in ("causes", "several", "partly"):
             for member in members(name):
-                U = member.uniform(20_000, np.random.default_rng(0))
+                U = member.uniform(5000, np.random.default_rng(0))
                 assert np.all(np.mean(member.excess(U) > 0.0, axis=0) > 0.01)
 
     def test_a_bystander_never_has_to_do_with_a_crash(self):
