@@ -9,6 +9,8 @@ What is followed (PyNomad.usage(), PyNomad.help(), NOMAD 4.6, and its issues 74 
 - The start is X0. Without one, Latin hypercube points are (LH_SEARCH, as issue 74 advises), a quarter of the trials
   but at most 10. NOMAD gives up if all of these fail (run flag -3): then we begin again with another seed.
 - When the mesh has converged, NOMAD ends; trials that are left stay unused.
+- From 50 parameters on NOMAD says that it switches its quadratic models off, but still builds them to choose and to sort
+  directions, which takes minutes each: there that is switched off, too (DIRECTION_TYPE, EVAL_QUEUE_SORT).
 - DiscoMads (DISCO_MADS_HID_CONST), which keeps a distance from crashes, is no default: it wants a radius to be told.
 """
 
@@ -23,6 +25,7 @@ from crashbo.benchmark.methods.base import Method
 
 _DESIGN = 10  # as in issue 74
 _NO_START = -3  # the run flag "initial point failed to evaluate"
+_MANY = 50  # parameters from which NOMAD itself does without models
 _SEEDS = 2**20  # NOMAD draws as many numbers as the seed says before it begins, so a seed must not be large
 _APART = 1009  # judgement: seeds next to one another would draw the same numbers, shifted by one
 
@@ -71,6 +74,7 @@ def _settings(machine: Machine, seed: int, *, design: bool) -> list[str]:
         f"SEED {seed}",
         "DISPLAY_DEGREE 0",
         *([f"LH_SEARCH {points} 0"] if design else []),
+        *(["DIRECTION_TYPE ORTHO 2N", "EVAL_QUEUE_SORT DIR_LAST_SUCCESS"] if len(machine.space) >= _MANY else []),
     ]
 
 

@@ -232,7 +232,7 @@ def _column(kind: Kind, rng: np.random.Generator) -> Column:
         least = 10.0 ** int(rng.integers(-4, 1))
         return Column(Float(least, least * 10.0 ** int(rng.integers(2, 5)), log=True), None)
     least = round(float(rng.uniform(-10.0, 10.0)), 1)
-    return Column(Float(least, least + float(f"{10.0 ** rng.uniform(-1.0, 2.0):.1g}")), None)
+    return Column(Float(least, round(least + float(f"{10.0 ** rng.uniform(-1.0, 2.0):.1g}"), 1)), None)
 
 
 def _uniform(columns: tuple[Column, ...], count: int, rng: np.random.Generator) -> Array:
