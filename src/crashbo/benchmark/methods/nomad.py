@@ -9,7 +9,7 @@ What is followed (PyNomad.usage(), PyNomad.help(), NOMAD 4.6, and its issues 74 
 - The start is X0. Without one, Latin hypercube points are (LH_SEARCH, as issue 74 advises), a quarter of the trials
   but at most 10. NOMAD gives up if all of these fail (run flag -3): then we begin again with another seed.
 - When the mesh has converged, NOMAD ends; trials that are left stay unused.
-- From 50 parameters on NOMAD says that it switches its quadratic models off, but still builds them to choose and to sort
+- From 50 parameters on NOMAD says that it switches its quadratic models off, but still builds them to choose and sort
   directions, which takes minutes each: there that is switched off, too (DIRECTION_TYPE, EVAL_QUEUE_SORT).
 - DiscoMads (DISCO_MADS_HID_CONST), which keeps a distance from crashes, is no default: it wants a radius to be told.
 """

@@ -3,8 +3,9 @@
 May import the public API, from the modules that define it, and `problem`.
 
 Three stages, each from the best of the one before: points all over the space; many descents at once on the cost plus a
-penalty that grows; and from the best of them, descents that keep to the constraints exactly (SLSQP). In all of them
-whole numbers and options jump at random among their levels.
+penalty that grows; and from the best of them, descents that keep to the constraints exactly (SLSQP). Whole numbers and
+options jump at random among their levels; at the end, all other levels of one or two of them are tried, each with
+descents of the rest, until none is better. All that three times, with steps of different lengths.
 
 U are points, (m, D); costs are scaled to the spread of the safe ones, margins crash above zero.
 """
@@ -18,7 +19,8 @@ from crashbo.problems.families.instance import Instance, Lowest
 from crashbo.problems.families.landscape import Array
 
 _POINTS = 32_768
-_WALKERS, _STEPS = 240, 120
+_RATES = (0.08, 0.03, 0.01)  # first steps of the descents: a long one for smooth machines, a short one for rough ones
+_WALKERS, _STEPS = 240, 90
 _FINAL = 16  # that are descended exactly
 _ROUNDS = 60  # of the last search at random
 _EPS = 1e-6
@@ -55,20 +57,47 @@ def lowest(instance: Instance) -> Lowest:
 def _optimum(instance: Instance, *, crashes: bool) -> Array:
     """The best point that was found; among all, if crashes do not matter."""
     rng = np.random.default_rng(instance.seed)
-    U = instance.uniform(_POINTS, rng)
-    if len(instance.landscape.hints):
-        U = np.vstack([_snapped(instance, instance.landscape.hints), U])
-    if instance.begin is not None:
-        U = np.vstack([instance.begin, U])
+    known = [instance.begin[None]] if instance.begin is not None else []
+    known += [_snapped(instance, instance.landscape.hints)] if len(instance.landscape.hints) else []
+    tries = [_searched(instance, crashes, np.vstack([*known, instance.uniform(_POINTS, rng)]), r, rng) for r in _RATES]
+    scaled, ends = _Scaled(instance, crashes), np.array(tries)
+    best: Array = ends[np.argmin(scaled.safe_cost(ends))]
+    return best
+
+
+def _searched(instance: Instance, crashes: bool, U: Array, rate: float, rng: np.random.Generator) -> Array:
+    """The best end of all descents from some of the points U."""
     costs = _Scaled(instance, crashes).safe_cost(U)
     order, low = np.argsort(costs), float(costs.min())
     scaled = _Scaled(instance, crashes, low, (instance.median - low) or 1.0)
     # Half of them where it is best, half all over, safe or not; and where the landscape itself says.
     walkers = np.vstack([U[order[: _WALKERS // 2]], U[rng.permutation(len(U))[: _WALKERS // 2]], U[:4]])
-    found = np.vstack([_descend(scaled, walkers, rng), U[order[:_FINAL]]])
-    found = _apart(found[np.argsort(_hopes(scaled, found))])
-    ends = np.array([_exactly(scaled, u) for u in found] + [U[order[0]]])
+    best = _polished(scaled, np.vstack([_descend(scaled, walkers, rate, rng), U[order[:_FINAL]]]), rng)
+    while not _moving(instance).all():  # as long as other levels are better
+        near = _descend(scaled, _exchanged(instance, best), rate, rng)
+        other = _polished(scaled, np.vstack([best, near]), rng)
+        if not scaled.safe_cost(other[None])[0] < scaled.safe_cost(best[None])[0]:
+            break
+        best = other
+    return best
+
+
+def _polished(scaled: _Scaled, found: Array, rng: np.random.Generator) -> Array:
+    """The best of exact descents from the most hopeful of the points, and of the points themselves."""
+    hopeful = _apart(found[np.argsort(_hopes(scaled, found))])
+    ends = np.vstack([*(_exactly(scaled, u)[None] for u in hopeful), found])
     return _shaken(scaled, ends[np.argmin(scaled.safe_cost(ends))], rng)
+
+
+def _exchanged(instance: Instance, u: Array) -> Array:
+    """All points with one or two levels changed."""
+    discrete = [(d, levels) for d, (_, levels) in enumerate(instance.columns) if levels is not None]
+    changes = [(d, level) for d, levels in discrete for level in levels if level != u[d]]
+    pairs = [(a, b) for i, a in enumerate(changes) for b in changes[i:] if a[0] != b[0] or a == b]
+    U = np.repeat(u[None], len(pairs), axis=0)
+    for row, ((d, level), (e, other)) in zip(U, pairs, strict=True):
+        row[d], row[e] = level, other
+    return U
 
 
 def _hopes(scaled: _Scaled, U: Array) -> Array:
@@ -88,18 +117,21 @@ def _apart(U: Array) -> Array:
     return np.array(kept)
 
 
-def _descend(scaled: _Scaled, U: Array, rng: np.random.Generator) -> Array:
+def _descend(scaled: _Scaled, U: Array, rate: float, rng: np.random.Generator) -> Array:
     """All at once, by gradients of the cost and of a penalty that grows (Adam's steps, which know no units)."""
     moving = _moving(scaled.instance)
     first, second = np.zeros_like(U), np.zeros_like(U)
     for step in range(1, _STEPS + 1):
-        rate, penalty = 0.08 * 0.96**step, 2.0 * 1.07**step
+        penalty = 2.0 * 1.07**step
         gradient = _gradient(scaled, U, penalty, moving)
         first, second = 0.8 * first + 0.2 * gradient, 0.95 * second + 0.05 * gradient**2
         move = first / (1.0 - 0.8**step) / (np.sqrt(second / (1.0 - 0.95**step)) + 1e-12)
-        U = np.clip(U - rate * move * moving, 0.0, 1.0)
+        U = np.clip(U - rate * 0.96**step * move * moving, 0.0, 1.0)
         if not moving.all() and step % 5 == 0:
             U = _hop(scaled, U, penalty, rng)
+        if step == _STEPS // 3:  # the rest of the way is for the better half
+            better = np.argsort(_penalised(scaled, U, penalty))[: (len(U) + 1) // 2]
+            U, first, second = U[better], first[better], second[better]
     return U
 
 
