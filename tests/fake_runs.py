@@ -17,6 +17,7 @@ def fake(method, costs, *, problem="bowl", dimension=4, seed=0, truths=None, tri
         suggesting=(seconds,) * len(costs),
         points=((0.5,) * dimension,) * len(costs),
         seconds=1.0,
+        versions={"crashbo": "1.0"},
         **what,
     )
 

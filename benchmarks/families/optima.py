@@ -46,7 +46,7 @@ def write(found: dict[str, dict[str, list[float]]]) -> None:
 def search(seeds: list[int], again: bool) -> None:
     found: dict[str, dict[str, list[float]]] = json.loads(stored.PATH.read_text(encoding="utf-8"))
     cases = of_families(families.names(), seeds)
-    todo = [c for c in cases if again or f"{c.dimension}/{c.seed}" not in found.get(c.problem, {})]
+    todo = [c for c in cases if again or stored.lowest(families.draw(c.problem, c.dimension, c.seed)) is None]
     with ProcessPoolExecutor() as pool:
         for done, (case, row) in enumerate(zip(todo, pool.map(find, todo), strict=True), start=1):
             found.setdefault(case.problem, {})[f"{case.dimension}/{case.seed}"] = row

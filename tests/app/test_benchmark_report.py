@@ -337,3 +337,15 @@ def test_a_difference_has_its_sign():
 @pytest.mark.parametrize(("value", "text"), [(0.0004, "0.4 ms"), (0.25, "250 ms"), (12.34, "12.3 s"), (np.nan, "-")])
 def test_times_have_the_unit_that_fits(value, text):
     assert seconds(value) == text
+
+
+def test_a_page_is_written_even_if_every_run_was_lost(tmp_path):
+    summary = Summary.of([fake("eicc", [], trials=3), fake("random", [], trials=3)])
+    assert "<title>" in report.page(summary, ORIGIN)
+
+
+def test_tuning_seeds_are_called_so_and_reporting_seeds_are_not():
+    tuning = fakes({"eicc": 0.1, "random": 0.5}, seeds=2)
+    reporting = [fake(method, [None, 0.4], seed=100) for method in ("eicc", "random")]
+    assert "tuning seeds" in report.page(Summary.of(tuning), ORIGIN)
+    assert "tuning seeds" not in report.page(Summary.of(reporting), ORIGIN)

@@ -168,7 +168,7 @@ class TestWhatEachFamilyIsAbout:
             end, start = member.landscape.hints
             assert member.excess(np.stack([start, end])).max() <= 0.0
             line = start + np.linspace(0.0, 1.0, 200)[:, None] * (end - start)
-            assert member.excess(line).max() > 0.0 or member.share < 0.7
+            assert member.excess(line).max() > 0.0 or member.share < 0.82
 
     def test_plateaus_are_flat(self):
         for member in members("plateau", range(4), 6):
@@ -232,7 +232,7 @@ class TestWhatEachFamilyIsAbout:
 
 class TestStored:
     def test_what_is_on_file_agrees_with_the_machines(self):
-        """Otherwise it would silently not be used; a new brute force finds nothing lower."""
+        """Otherwise it would silently not be used."""
         found = stored._all()
         for name in NAMES:
             rows = list(found[name].items())

@@ -45,8 +45,10 @@ class Case:
         if self.is_family:
             return families.get(self.problem, self.dimension, self.seed)
         problem = problems.get(self.problem)
-        start = problem.start or problem.safe_start(np.random.default_rng([self.seed, 1]))
-        return replace(problem, start=start, median_safe_cost=problem.median_safe_cost or median_safe_cost(problem))
+        start, median = problem.start, problem.median_safe_cost
+        if start is None:
+            start = problem.safe_start(np.random.default_rng([self.seed, 1]))
+        return replace(problem, start=start, median_safe_cost=median_safe_cost(problem) if median is None else median)
 
     def __str__(self) -> str:
         return f"{self.problem}, {self.dimension} parameters, seed {self.seed}"

@@ -60,16 +60,26 @@ class Machine:
         self.space: dict[str, Float | Int | Choice] = dict(problem.space)
         self.constraints: list[Constraint | Unmeasured] = problem.constraints
         self.start: Params | None = problem.start  # safe params to begin with, where the problem gives them
-        self.trials, self.seed = trials, seed
-        self.tried: list[Tried] = []
-        self._problem, self._informed = problem, informed
+        self.seed = seed
+        self._tried: list[Tried] = []
+        self._problem, self._trials, self._informed = problem, trials, informed
         self._rng = np.random.default_rng([seed, zlib.crc32(problem.name.encode())])
         self._since = time.perf_counter()
 
     @property
+    def tried(self) -> tuple[Tried, ...]:
+        """The trials so far."""
+        return tuple(self._tried)
+
+    @property
+    def trials(self) -> int:
+        """Trials in all."""
+        return self._trials
+
+    @property
     def left(self) -> int:
         """Trials that are left."""
-        return self.trials - len(self.tried)
+        return self._trials - len(self._tried)
 
     def __call__(self, params: Params) -> Reply:
         """One trial.
@@ -85,7 +95,7 @@ class Machine:
             reply = Reply(outcome.cost, outcome.measured)
         except Crash:
             reply = Reply(None)
-        self.tried.append(Tried(dict(params), reply.cost, seconds))
+        self._tried.append(Tried(dict(params), reply.cost, seconds))
         self._since = time.perf_counter()
         return reply
 

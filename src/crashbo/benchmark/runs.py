@@ -7,8 +7,9 @@ noise or a threshold.
 """
 
 import time
-import traceback
 from dataclasses import dataclass
+from importlib.metadata import version
+from platform import python_version
 from typing import Any
 
 import numpy as np
@@ -53,7 +54,7 @@ class Run:
     started: bool  # whether a safe start was given
     error: str | None  # why the method ended before its time
     seconds: float
-    version: str = crashbo.__version__
+    versions: dict[str, str]  # of crashbo, and of the libraries that the method needs
 
     @property
     def regret(self) -> Array:
@@ -86,8 +87,14 @@ def execute(spec: Spec) -> Run:
     except Finished:
         pass
     except Exception as failure:
-        error = "".join(traceback.format_exception(failure)[-3:]).strip()
+        error = " ".join(f"{type(failure).__name__}: {failure}".split())
     return record(spec, problem, machine, error, round(time.perf_counter() - since, 3))
+
+
+def versions_of(method: str) -> dict[str, str]:
+    """Versions of all that a method's results depend on."""
+    libraries = ("numpy", "scipy", *methods.get(method).libraries)
+    return {"Python": python_version(), "crashbo": crashbo.__version__} | {name: version(name) for name in libraries}
 
 
 def record(spec: Spec, problem: Problem, machine: Machine, error: str | None, seconds: float) -> Run:
@@ -112,6 +119,7 @@ def record(spec: Spec, problem: Problem, machine: Machine, error: str | None, se
         started=problem.start is not None,
         error=error,
         seconds=seconds,
+        versions=versions_of(spec.method),
     )
 
 

@@ -12,6 +12,7 @@ from functools import cache, cached_property
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import ndtri, stdtrit
 
 from crashbo.benchmark import methods
 from crashbo.benchmark.cases import Case
@@ -130,8 +131,8 @@ def final_regret(run: Run) -> float:
 
 
 def crash_share(run: Run) -> float:
-    """Crashes as a share of the trials."""
-    return float(run.crashes[-1]) / run.spec.trials
+    """Crashes as a share of the trials made."""
+    return float(run.crashes[-1]) / max(len(run.costs), 1)
 
 
 def wasted_share(run: Run) -> float:
@@ -150,8 +151,13 @@ def bootstrap(values: Array) -> Estimate:
     if len(values) < _FEW:
         return Estimate(mean, float("nan"), float("nan"))
     picks = np.random.default_rng(0).integers(len(values), size=(_RESAMPLES, len(values)))
-    low, high = np.percentile(values[picks].mean(axis=1), _ENDS)
+    low, high = mean + _stretch(len(values)) * (np.percentile(values[picks].mean(axis=1), _ENDS) - mean)
     return Estimate(mean, float(low), float(high))
+
+
+def _stretch(n: int) -> float:
+    """What makes a bootstrap interval of few cases as wide as Student's: without it, one in six misses at five."""
+    return float(stdtrit(n - 1, 0.975) / ndtri(0.975) * np.sqrt(n / (n - 1)))
 
 
 def band(curves: Array) -> tuple[Array, Array]:
@@ -162,7 +168,8 @@ def band(curves: Array) -> tuple[Array, Array]:
         return none, none
     picks = np.random.default_rng(0).integers(n, size=(_RESAMPLES, n))
     weights = np.stack([np.bincount(row, minlength=n) for row in picks]) / n
-    low, high = np.percentile(weights @ curves, _ENDS, axis=0)
+    mean = curves.mean(axis=0)
+    low, high = mean + _stretch(n) * (np.percentile(weights @ curves, _ENDS, axis=0) - mean)
     return low, high
 
 

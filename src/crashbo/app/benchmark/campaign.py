@@ -4,15 +4,14 @@ import argparse
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from platform import python_version
 
 import numpy as np
 
 from crashbo import problems
 from crashbo.app.run_options import listed, look_here_for_modules
 from crashbo.app.run_progress import RunProgress, span
+from crashbo.app.text import counted
 from crashbo.benchmark import cases, methods
 from crashbo.benchmark.cases import Case
 from crashbo.benchmark.forecast import Forecast
@@ -88,6 +87,12 @@ def design_of(options: argparse.Namespace) -> BenchmarkDesign:
     found = [*_family_cases(options, seeds), *_problem_cases(options, seeds)]
     if not found:
         raise ValueError("families or problems must name something to run; got none of both. Write --families all.")
+    if options.workers is not None and options.workers < 1:
+        raise ValueError(
+            f"workers must be a whole number, at least 1; got {options.workers}. Leave it out for all cores."
+        )
+    if not options.limit > 0.0:
+        raise ValueError(f"limit must be a number of seconds above 0; got {options.limit:g}. Write 3600, for example.")
     if options.trials is not None and options.trials < 1:
         raise ValueError(f"trials must be a whole number, at least 1; got {options.trials}. Count them.")
     trials = options.trials or (_QUICK_TRIALS if options.quick else None)
@@ -115,7 +120,7 @@ def benchmark(options: argparse.Namespace) -> str:
             f"output must hold finished runs; {options.output} has none of these. Leave --report-only out."
         )
     summary = Summary.of(runs)
-    origin = report.BenchmarkOrigin(_command(options), cores(), _versions(design.methods), design.left_out)
+    origin = report.BenchmarkOrigin(_command(options), cores(), _versions(runs), design.left_out)
     tables.write(summary, options.output)
     page = options.output / "index.html"
     page.write_text(report.page(summary, origin), encoding="utf-8")
@@ -140,10 +145,10 @@ def _run(
 
 def _plan(design: BenchmarkDesign, seconds: float, workers: int, left: int | None = None) -> str:
     total = len(design.methods) * len(design.cases)
-    words = f"{len(design.methods)} methods on {len(design.cases)} cases: {total} runs"
+    words = f"{counted(len(design.methods), 'method')} on {counted(len(design.cases), 'case')}: {counted(total, 'run')}"
     words += "" if left is None or left == total else f", {left} of them left"
     kind = "tuning seeds: not for reporting" if _are_tuning(design) else "reporting seeds: not for tuning"
-    out = [f"{words}, about {span(seconds)} on {workers} cores ({kind})."]
+    out = [f"{words}, about {span(seconds)} on {counted(workers, 'core')} ({kind})."]
     return "\n".join([*out, *(f"Left out: {why}" for why in design.left_out.values())])
 
 
@@ -191,6 +196,10 @@ def _family_cases(options: argparse.Namespace, seeds: Sequence[int]) -> list[Cas
         if not all(word.isdecimal() for word in listed(options.dimensions)):
             raise ValueError(f"dimensions must be whole numbers; got {options.dimensions!r}. Write 2,8, for example.")
         dimensions = [int(word) for word in _unique(options.dimensions)]
+        if min(dimensions) < families.LOWEST:
+            raise ValueError(
+                f"dimensions must be whole numbers from {families.LOWEST} on; got {options.dimensions!r}. Write 2,8."
+            )
     if dimensions is None and options.quick:
         return [
             case for name in names for case in cases.of_families([name], seeds, families.family(name).dimensions[:1])
@@ -218,14 +227,10 @@ def _command(options: argparse.Namespace) -> str:
     return " ".join(words)
 
 
-def _versions(names: Sequence[str]) -> dict[str, str]:
-    """Versions of all that took part."""
-    libraries = dict.fromkeys(library for name in names for library in methods.get(name).libraries)
-    return {"Python": python_version(), **{name: _version(name) for name in ("crashbo", "numpy", "scipy", *libraries)}}
-
-
-def _version(name: str) -> str:
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return "unknown"
+def _versions(runs: Sequence[Run]) -> dict[str, str]:
+    """Versions of all that took part, when it did: there may be several of one thing."""
+    found: dict[str, dict[str, None]] = {}
+    for run in runs:
+        for name, version in run.versions.items():
+            found.setdefault(name, {})[version] = None
+    return {name: " and ".join(versions) for name, versions in found.items()}

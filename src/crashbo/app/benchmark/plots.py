@@ -164,8 +164,9 @@ def draw_effort(summary: Summary, look: Mapping[str, Look]) -> Figure:
     waste.set_yticks(range(len(look)), [label(method) for method in look])
     waste.set_ylim(len(look) - 0.4, -0.6)
     waste.set_xlim(left=0.0)
-    time.set_xscale("log")
-    _plain_ticks(time, "x")
+    if np.isfinite(time.dataLim.intervalx).all():  # else no method made a trial
+        time.set_xscale("log")
+        _plain_ticks(time, "x")
     for text, method in zip(waste.get_yticklabels(), look, strict=True):
         text.set(fontweight="bold" if method in OURS else "normal")
     return figure

@@ -28,7 +28,7 @@ RUNS = (
 )
 TRIALS = (
     *("method", "problem", "dimension", "seed", "trial", "cost", "true_cost", "crashed", "regret", "score", "wasted"),
-    "seconds",
+    *("seconds", "point"),
 )
 GROUPS = ("group_kind", "group", "method", "cases", "mean_score", "low", "high", "crashes", "wasted", "seconds")
 
@@ -61,6 +61,7 @@ def _trials(run: Run) -> Iterator[Row]:
             *(run.spec.method, case.problem, case.dimension, case.seed, i + 1),
             *("" if cost is None else cost, "" if truth is None else truth, int(cost is None)),
             *(_number(float(regret[i])), float(score[i]), int(run.wasted[i]), run.suggesting[i]),
+            " ".join(f"{x:.6g}" for x in run.points[i]),
         ]
 
 

@@ -9,6 +9,7 @@ from crashbo.app.text import counted
 from crashbo.benchmark import measures
 from crashbo.benchmark.runs import Run
 from crashbo.benchmark.summary import OURS, Summary, Verdict, below_optimum, label, standings, verdict
+from crashbo.problems import families
 
 _NAMED = 5  # runs that are named in a sentence; runs.csv has them all
 _COARSE = ("all", "measured", "dimension")  # kinds of parts that have a sentence whatever the verdict is
@@ -62,12 +63,14 @@ def in_short(summary: Summary) -> str:
         return f"No case has been finished by all methods yet; {counted(summary.unfinished, 'case')} under way."
     sizes = sorted({case.dimension for case in summary.cases})
     trials = sorted({run.spec.trials for run in summary.of_method(summary.methods[0])})
-    families = counted(len(summary.groups["problem"]), "family", "families")
+    kinds = counted(len(summary.groups["problem"]), "family", "families")
     words = (
-        f"{counted(len(summary.methods), 'method')} on the same {counted(len(summary.cases), 'case')} of {families}, "
+        f"{counted(len(summary.methods), 'method')} on the same {counted(len(summary.cases), 'case')} of {kinds}, "
         f"with {_range(sizes)} parameters and {_range(trials)} trials each. No method is told the noise or where "
         "crashes begin. Regret is 0 at the best safe cost and 1 at the median safe cost: lower is better."
     )
+    if all(case.seed in families.TUNING for case in summary.cases):
+        words += " These are tuning seeds, for choosing settings: not results to report."
     if summary.unfinished:
         words += f" {counted(summary.unfinished, 'case')} left out, since not all methods have finished there."
     found = filter(None, (verdict(summary, "over all cases", ours) for ours in OURS))
@@ -179,15 +182,15 @@ DEFINITIONS = {
     "truth in hand. The span is the median cost of safe random params less the optimum. In means regret "
     "is cut to 0..1: before a success and beyond the median it counts as 1, below the optimum as 0. A "
     "trial that a method did not make changes nothing.",
-    "Crashes": "Trials that gave no cost, as a share of the trials of the run.",
+    "Crashes": "Trials that gave no cost, as a share of the trials made.",
     "Wasted": f"A trial within {measures.NEAR:g} of the range, in every parameter, of an earlier success that was "
     f"plainly worse than the best known then: by more than {measures.NOISES:g} times the noise and by more "
     f"than {percent(measures.SHARE)} of the span. As a share of the trials made.",
     "Solved": "Regret was at most 0.1, or 0.01, after some trial.",
     "After half": "After half of the trials, rounded up.",
     "Time": "What a method takes to suggest its next trial, on a machine that may have been busy.",
-    "Interval": "95 %, by the bootstrap: the cases are drawn again, with replacement, 2000 times. Fewer than five "
-    "cases have none.",
+    "Interval": "95 %, by the bootstrap: the cases are drawn again, with replacement, 2000 times; for few cases "
+    "stretched to the width of Student's. Fewer than five cases have none.",
     "Lead, lose, level": "Our regret less that of the best peer, case by case. A lead or a loss is sure if the "
     "interval of the mean difference does not contain zero. The best peer is that with the lowest mean on the very "
     "cases compared: known in hindsight only, and another one from part to part. Among many parts about one "

@@ -40,10 +40,8 @@ _PAPER = partial(run, risk="paper")
 METHODS = (
     Method("eicc", "crashbo", run, measures=True, pace=0.04),
     Method("eicc-labels", "crashbo, labels only", partial(run, measures=False), pace=0.04),
-    Method("eicc-paper", "EIC², paper's rule", partial(run, risk="paper"), measures=True, pace=0.03),
-    Method(
-        "eicc-paper-labels", "EIC², paper's rule, labels only", partial(run, risk="paper", measures=False), pace=0.03
-    ),
+    Method("eicc-paper", "EIC², paper's rule", _PAPER, measures=True, pace=0.03),
+    Method("eicc-paper-labels", "EIC², paper's rule, labels only", partial(_PAPER, measures=False), pace=0.03),
     _of_labels("eic-classifier", "EI x classifier", 0.03),
     _of_labels("ei-ac", "EI, adaptive penalty", 0.02),
     _of_labels("floor-padding", "EI, floor padding", 0.02),

@@ -13,6 +13,8 @@ A family of your own is a `Family`: a name, a sentence, and a function that draw
 from collections.abc import Iterable
 from functools import lru_cache
 
+import numpy as np
+
 from crashbo.problems.families import (
     bowls,
     causes,
@@ -28,7 +30,20 @@ from crashbo.problems.families.instance import Instance
 from crashbo.problems.families.landscape import Cause, Dial, Family, Landscape
 from crashbo.problems.problem import Problem
 
-__all__ = ["Cause", "Dial", "Family", "Instance", "Landscape", "check_tuning", "draw", "family", "get", "names"]
+__all__ = [
+    "LOWEST",
+    "TUNING",
+    "Cause",
+    "Dial",
+    "Family",
+    "Instance",
+    "Landscape",
+    "check_tuning",
+    "draw",
+    "family",
+    "get",
+    "names",
+]
 
 TUNING = range(100)  # seeds; those beyond are for reporting
 
@@ -37,7 +52,7 @@ _FAMILIES: dict[str, Family] = {
     for module in (random_functions, driven, bowls, islands, structure, causes, mixed)
     for family in module.FAMILIES
 }
-_LOWEST = 2
+LOWEST = 2  # parameters
 
 
 def names() -> list[str]:
@@ -66,14 +81,14 @@ def get(name: str, dimension: int, seed: int) -> Problem:
 def draw(name: str, dimension: int, seed: int) -> Instance:
     """A member of a family as its functions, vectorised; without its optimum, which takes seconds to find."""
     found = family(name)
-    if dimension not in range(_LOWEST, found.most + 1):
+    if isinstance(dimension, float) or dimension not in range(LOWEST, found.most + 1):
         raise ValueError(
-            f"dimension must be a whole number from {_LOWEST} to {found.most} in family {name!r}; got {dimension!r}. "
+            f"dimension must be a whole number from {LOWEST} to {found.most} in family {name!r}; got {dimension!r}. "
             "Other families have more."
         )
-    if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
         raise ValueError(f"seed must be a whole number from 0 on; got {seed!r}. From 100 on they are for reporting.")
-    return instance.draw(found, dimension, seed)
+    return instance.draw(found, int(dimension), int(seed))
 
 
 def check_tuning(seeds: Iterable[int]) -> None:

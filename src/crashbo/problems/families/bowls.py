@@ -58,7 +58,7 @@ def _corridor(dimension: int, rng: np.random.Generator) -> Landscape:
     cost = bowl(there, rng, condition=5.0)
     load = partial(_off_floor, bends)
     return Landscape(
-        cost, (Cause(load, SMOOTH),), shares=(0.6, 0.9), has_start=True, start=here, hints=np.stack([there, here])
+        cost, (Cause(load, SMOOTH),), shares=(0.8, 0.9), has_start=True, start=here, hints=np.stack([there, here])
     )
 
 

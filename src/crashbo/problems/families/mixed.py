@@ -10,7 +10,7 @@ from crashbo.problems.families.landscape import Cause, Family, Kind, Landscape
 
 
 def _mixed(dimension: int, rng: np.random.Generator) -> Landscape:
-    """A third of the parameters are options, a third whole numbers; at least one of each, and of the floats."""
+    """Options, whole numbers and floats, at least one of each; of two parameters, one option and one float."""
     cost, load = some_pair(dimension, rng)
     kinds: list[Kind] = ["choice", "int"] if dimension > 2 else ["choice"]
     more: list[Kind] = list(rng.choice(["choice", "int", "float"], max(dimension - 3, 0)))
