@@ -1,9 +1,10 @@
 """`crashbo benchmark`: a tiny one from beginning to end, what it refuses, and parts of one's own."""
 
 import csv
+import re
 import subprocess
 import sys
-import textwrap
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -157,41 +158,19 @@ class TestProblemsAndParts:
     def test_fixed_problems_become_cases(self):
         assert of_problems(["toy1d", "hartmann6d"], [100]) == [Case("toy1d", 1, 100), Case("hartmann6d", 6, 100)]
 
-    def test_a_problem_and_a_method_of_ones_own_are_one_file_each(self, tmp_path):
-        (tmp_path / "my_machine_18.py").write_text(
-            textwrap.dedent("""
-            import crashbo
-            from crashbo.problems import Limit, Problem
-
-            def simulate(params):
-                return (params["a"] - 0.4) ** 2, {"load": params["a"] + params["b"]}
-
-            problem = Problem(
-                name="mine",
-                space={"a": crashbo.Float(0.0, 1.0), "b": crashbo.Float(0.0, 1.0)},
-                simulate=simulate,
-                limits=(Limit("load", 1.2),),
-                cost_noise=0.0,
-                source="a test",
-                minimum=0.0,
-                constrained_minimum=0.0,
-            )
-
-            def diagonal(machine):
-                while machine.left:
-                    x = len(machine.tried) / machine.trials
-                    machine({"a": x, "b": x})
-            """)
-        )
-        command = "--problems my_machine_18:problem --methods my_machine_18:diagonal,random --seeds 100 --trials 5"
+    def test_the_recipe_for_a_problem_and_a_method_runs_as_it_is_printed(self, tmp_path):
+        page = Path("docs/benchmark.md").read_text(encoding="utf-8").partition("## Your own problem")[2]
+        for block in re.findall(r"```python\n# (\w+\.py)\n(.*?)```", page, re.DOTALL):
+            (tmp_path / block[0]).write_text(block[1], encoding="utf-8")
+        (command,) = re.findall(r"```sh\ncrashbo (benchmark .*?)\n```", page, re.DOTALL)
         code = "import sys; from crashbo.app.cli import main; sys.exit(main())"
-        words = [sys.executable, "-c", code, "benchmark", *command.split()]
+        words = [sys.executable, "-c", code, *command.split(), "--trials", "5"]
         done = subprocess.run(words, capture_output=True, text=True, cwd=tmp_path, timeout=300)
         assert done.returncode == 0, done.stderr
         found = rows(tmp_path / "crashbo-benchmark" / "trials.csv")
-        mine = [row for row in found if row["method"] == "my_machine_18:diagonal"]
-        assert [row["crashed"] for row in mine] == ["0", "0", "0", "0", "1"]
-        assert float(mine[2]["regret"]) == pytest.approx(0.0, abs=1e-12)
+        mine = [row for row in found if row["method"] == "my_method:around_the_best"]
+        assert len(mine) == 5 * 5
+        assert all(row["crashed"] == "0" for row in mine if row["trial"] == "1")  # the start is safe
 
     def test_a_problem_without_its_optimum_is_refused(self, tmp_path, monkeypatch, capsys):
         (tmp_path / "no_optimum_18.py").write_text(
