@@ -37,6 +37,7 @@ class TestATinyOne:
         page = (output / "index.html").read_text(encoding="utf-8")
         assert "<title>" in page
         assert "crashbo benchmark --families bowl,labels" in page
+        assert (output / "figure.png").read_bytes().startswith(b"\x89PNG")
         assert len(rows(output / "runs.csv")) == 4 * 4
         assert len(rows(output / "trials.csv")) == 4 * 4 * 6
 

@@ -122,6 +122,7 @@ def benchmark(options: argparse.Namespace) -> str:
     summary = Summary.of(runs)
     origin = report.BenchmarkOrigin(_command(options), cores(), _versions(runs), design.left_out)
     tables.write(summary, options.output)
+    report.save_figure(summary, options.output / "figure.png")
     page = options.output / "index.html"
     page.write_text(report.page(summary, origin), encoding="utf-8")
     return "\n".join([*report.in_words(summary), f"Report    {page}"])

@@ -6,6 +6,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
+from pathlib import Path
 
 from crashbo.app import html_page
 from crashbo.app.benchmark import grids, plots
@@ -75,6 +76,12 @@ def _standings(summary: Summary) -> list[str]:
     parts += [] if parts else ["<p>There is no peer to compare with.</p>"]
     nothing = "<p>No run failed, ended early or got below an optimum on file.</p>"
     return [*parts, "<h3>Failed runs</h3>", _list(troubles(summary)) or nothing]
+
+
+def save_figure(summary: Summary, path: Path) -> None:
+    """Regret and crashes over all cases, as a file of its own."""
+    if summary.cases:
+        path.write_bytes(png(plots.draw_curves(summary, plots.looks(summary)), _DPI))
 
 
 def _figures(summary: Summary) -> list[str]:

@@ -22,6 +22,7 @@ _POINTS = 32_768
 _RATES = (0.08, 0.03, 0.01)  # first steps of the descents: a long one for smooth machines, a short one for rough ones
 _WALKERS, _STEPS = 240, 90
 _FINAL = 16  # that are descended exactly
+_EXCHANGES = 600  # of levels, at a time
 _ROUNDS = 60  # of the last search at random
 _EPS = 1e-6
 _INSIDE = 1e-7  # margin that an optimum keeps from its boundary: rounding must not carry it over
@@ -74,7 +75,7 @@ def _searched(instance: Instance, crashes: bool, U: Array, rate: float, rng: np.
     walkers = np.vstack([U[order[: _WALKERS // 2]], U[rng.permutation(len(U))[: _WALKERS // 2]], U[:4]])
     best = _polished(scaled, np.vstack([_descend(scaled, walkers, rate, rng), U[order[:_FINAL]]]), rng)
     while not _moving(instance).all():  # as long as other levels are better
-        near = _descend(scaled, _exchanged(instance, best), rate, rng)
+        near = _descend(scaled, _exchanged(instance, best, rng), rate, rng)
         other = _polished(scaled, np.vstack([best, near]), rng)
         if not scaled.safe_cost(other[None])[0] < scaled.safe_cost(best[None])[0]:
             break
@@ -89,11 +90,13 @@ def _polished(scaled: _Scaled, found: Array, rng: np.random.Generator) -> Array:
     return _shaken(scaled, ends[np.argmin(scaled.safe_cost(ends))], rng)
 
 
-def _exchanged(instance: Instance, u: Array) -> Array:
-    """All points with one or two levels changed."""
+def _exchanged(instance: Instance, u: Array, rng: np.random.Generator) -> Array:
+    """The points with one or two levels changed: all, or some at random where they are many."""
     discrete = [(d, levels) for d, (_, levels) in enumerate(instance.columns) if levels is not None]
     changes = [(d, level) for d, levels in discrete for level in levels if level != u[d]]
     pairs = [(a, b) for i, a in enumerate(changes) for b in changes[i:] if a[0] != b[0] or a == b]
+    if len(pairs) > _EXCHANGES:
+        pairs = [pairs[i] for i in rng.choice(len(pairs), _EXCHANGES, replace=False)]
     U = np.repeat(u[None], len(pairs), axis=0)
     for row, ((d, level), (e, other)) in zip(U, pairs, strict=True):
         row[d], row[e] = level, other
