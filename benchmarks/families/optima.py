@@ -1,6 +1,6 @@
 """Find the optima of the families' members by brute force, and put them on file: crashbo/problems/families/optima.json.
 
-    python benchmarks/families/optima.py --seeds 0:10,100:106  # what is on file is kept; --again finds it anew
+    python benchmarks/families/optima.py --seeds 0:3,100:103   # what is on file is kept; --again finds it anew
     python benchmarks/families/optima.py --check 100:103       # compare with differential evolution
 
 The file saves a second or so per problem; a member that is not on file is searched when it is asked for.
