@@ -3,6 +3,7 @@
 import pickle
 from functools import cache
 from itertools import product
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -29,6 +30,14 @@ def test_all_that_the_field_needs_is_there():
     dimensions = {dimension for name in NAMES for dimension in families.family(name).dimensions}
     assert {2, 4, 8, 16, 24, 40, 60} <= dimensions
     assert len(NAMES) == len(set(NAMES)) >= 20
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_docs_say_what_a_family_is_about_and_in_which_dimensions(name):
+    family = families.family(name)
+    dimensions = ", ".join(map(str, family.dimensions))
+    row = f"| `{name}` | {family.what} | {dimensions} ({family.most}) |"
+    assert row in Path("docs/benchmark.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(("name", "dimension"), SMALLEST)
