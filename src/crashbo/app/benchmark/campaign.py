@@ -22,8 +22,8 @@ from crashbo.campaigns.running import cores, run_all
 from crashbo.problems import families
 from crashbo.workers import Limits
 
-_SEEDS, _QUICK_SEEDS = "100:105", "100:102"
-_QUICK_TRIALS = 25
+_SEEDS, _QUICK_SEEDS = "100:105", "100:103"
+_QUICK_TRIALS, _QUICK_DIMENSION = 30, 8
 _QUICK_METHODS = (
     "eicc",
     "eicc-labels",
@@ -69,7 +69,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--seeds", metavar="A:B", help=f"from A to below B; from 100 on for reporting, below for tuning ({_SEEDS})"
     )
     parser.add_argument("--trials", type=int, metavar="N", help="per run (default: 30, and 2.5 per parameter)")
-    parser.add_argument("--quick", action="store_true", help="ten minutes on two cores: fewer of everything")
+    parser.add_argument("--quick", action="store_true", help="five to ten minutes on two cores: fewer of everything")
     parser.add_argument("--output", type=Path, default=Path("crashbo-benchmark"), metavar="DIR", help="%(default)s")
     parser.add_argument("--workers", type=int, metavar="N", help="processes (default: one per core)")
     parser.add_argument("--limit", type=float, default=_LIMIT, metavar="S", help="seconds of a run (%(default)g)")
@@ -201,11 +201,8 @@ def _family_cases(options: argparse.Namespace, seeds: Sequence[int]) -> list[Cas
             raise ValueError(
                 f"dimensions must be whole numbers from {families.LOWEST} on; got {options.dimensions!r}. Write 2,8."
             )
-    if dimensions is None and options.quick:
-        return [
-            case for name in names for case in cases.of_families([name], seeds, families.family(name).dimensions[:1])
-        ]
-    return cases.of_families(names, seeds, dimensions)
+    found = cases.of_families(names, seeds, dimensions)
+    return [case for case in found if case.dimension <= _QUICK_DIMENSION] if options.quick and not dimensions else found
 
 
 def _problem_cases(options: argparse.Namespace, seeds: Sequence[int]) -> list[Case]:

@@ -187,4 +187,4 @@ def _outward(p: Float | Int | Choice, v: float) -> Any:
     return p.options[round(v)] if isinstance(p, Choice) else p.decode(np.array([v]))
 
 
-METHODS = (Method("botorch", "BoTorch", run, libraries=("botorch", "gpytorch", "torch"), pace=1.0),)
+METHODS = (Method("botorch", "BoTorch", run, libraries=("botorch", "gpytorch", "torch"), pace=0.8),)

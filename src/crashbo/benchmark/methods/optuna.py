@@ -121,7 +121,7 @@ def _pair(
 
 
 METHODS = (
-    *_pair("optuna-tpe", "Optuna TPE", tpe, ("optuna",), 0.004),
-    *_pair("optuna-gp", "Optuna GP", gp, ("optuna", "torch"), 0.1),
-    *_pair("optuna-cmaes", "Optuna CMA-ES", cmaes, ("optuna", "cmaes"), 0.002),
+    *_pair("optuna-tpe", "Optuna TPE", tpe, ("optuna",), 0.001),
+    *_pair("optuna-gp", "Optuna GP", gp, ("optuna", "torch"), 0.025),
+    *_pair("optuna-cmaes", "Optuna CMA-ES", cmaes, ("optuna", "cmaes"), 0.001),
 )

@@ -99,4 +99,4 @@ def log_ei(z: Array) -> Array:
     return np.asarray(np.where(z > -1.0, plain, log_phi + np.where(z > -1e3, tail, far)))
 
 
-METHODS = (Method("oracle", "Oracle", run, informed=True, pace=0.04),)
+METHODS = (Method("oracle", "Oracle", run, informed=True, pace=0.025),)

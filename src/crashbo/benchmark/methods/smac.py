@@ -124,4 +124,4 @@ def _quiet() -> Iterator[None]:
         logger.setLevel(level)
 
 
-METHODS = (Method("smac", "SMAC3", run, libraries=("smac", "ConfigSpace"), pace=1.2),)
+METHODS = (Method("smac", "SMAC3", run, libraries=("smac", "ConfigSpace"), pace=0.7),)
