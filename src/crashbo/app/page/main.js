@@ -90,17 +90,20 @@ function drawLevels() {
 
 // ---- what the operator does
 
+// Asks for a trial; returns its number, or null if there is none.
 async function next() {
+  let asked = null;
   now.busy = true;
   now.complain("");
   now.update(state, current());
   try {
-    chosen = (await insist("/api/ask", { request: requestId() })).number;
+    asked = chosen = (await insist("/api/ask", { request: requestId() })).number;
   } catch (error) {
     setTimeout(() => now.complain(error.message), 0);
   }
   now.busy = false;
   await refresh();
+  return asked;
 }
 
 async function tell(trial, body) {
@@ -108,12 +111,13 @@ async function tell(trial, body) {
   buttons.forEach((b) => { b.disabled = true; });
   try {
     const said = await insist(`/api/trials/${trial.number}/tell`, { ...body, request: requestId() });
-    lastTold = { number: said.number, asked: null };
+    const mine = { number: said.number, asked: null }; // asked: a promise, since an undo may come before its answer
+    lastTold = mine;
     toast(words(said), "Undo", () => undo(said.number));
     document.activeElement?.blur();
     chosen = null;
     await refresh();
-    if (goesOn() && !open().some((t) => t.number !== said.number)) { await next(); lastTold.asked = chosen; }
+    if (goesOn() && !open().some((t) => t.number !== said.number)) await (mine.asked = next());
   } catch (error) {
     now.complain(error.message);
     buttons.forEach((b) => { b.disabled = false; });
@@ -131,7 +135,7 @@ async function undo(number) {
   if (target === undefined) return;
   try {
     await insist(`/api/trials/${target}/undo`, {});
-    const asked = lastTold?.number === target ? lastTold.asked : null;
+    const asked = lastTold?.number === target ? await lastTold.asked : null;
     if (asked !== null && state.trials[asked]?.open) await insist(`/api/trials/${asked}/void`, { reason: `withdrawn: trial ${target} was undone` });
     lastTold = null;
     chosen = target;
