@@ -54,6 +54,16 @@ def test_the_interval_covers_the_mean_about_as_often_as_it_says():
     assert np.mean([e.high - e.low for e in found]) == pytest.approx(2 * 1.96 / np.sqrt(40), rel=0.1)
 
 
+def test_an_interval_of_five_cases_covers_as_often_too_which_a_plain_bootstrap_does_not():
+    rng = np.random.default_rng(2)
+    samples = rng.normal(0.0, 1.0, (500, 5))
+    missed = np.mean([not e.low <= 0.0 <= e.high for e in map(bootstrap, samples)])
+    picks = rng.integers(5, size=(2000, 5))
+    plain = [np.percentile(sample[picks].mean(axis=1), [2.5, 97.5]) for sample in samples]
+    assert missed < 0.09
+    assert np.mean([not low <= 0.0 <= high for low, high in plain]) > 0.12
+
+
 def test_too_few_cases_have_a_mean_but_no_interval():
     mean, low, high = bootstrap(np.array([1.0, 2.0, 3.0, 6.0]))
     assert mean == 3.0

@@ -13,7 +13,6 @@ from crashbo.problems import Problem, families
 
 _FEWEST, _PER_PARAMETER = 30, 2.5  # trials
 _DRAWS, _ENOUGH, _MOST = 2_000, 400, 400_000  # to find a median: at a time, safe ones, in all
-_MEDIAN = "a benchmark needs it to tell a good cost from a usual one"
 
 
 @dataclass(frozen=True)
@@ -72,6 +71,11 @@ def of_problems(names: Iterable[str], seeds: Sequence[int]) -> list[Case]:
     return [Case(name, size, seed) for seed in seeds for name, size in sizes.items()]
 
 
+def are_tuning(cases: Iterable[Case]) -> bool:
+    """Whether all have seeds that are for tuning, not for reporting."""
+    return all(case.seed in families.TUNING for case in cases)
+
+
 def _fit(problem: Problem) -> Problem:
     if problem.constrained_minimum is None:
         raise ValueError(
@@ -93,6 +97,6 @@ def median_safe_cost(problem: Problem) -> float:
     if not costs:
         raise ValueError(
             f"problem {problem.name!r} must say its median_safe_cost; none of {_MOST} random params was safe. Give it: "
-            f"{_MEDIAN}."
+            "it tells a good cost from a usual one."
         )
     return float(np.median(costs))

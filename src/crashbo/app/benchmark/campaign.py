@@ -81,7 +81,7 @@ def design_of(options: argparse.Namespace) -> BenchmarkDesign:
     """The design that the options describe."""
     seeds = seeds_of(options.seeds or (_QUICK_SEEDS if options.quick else _SEEDS))
     chosen = _methods(options)
-    left_out = {name: _why_not(name) for name in chosen if not methods.is_there(name)}
+    left_out = {name: why for name in chosen if (why := methods.refusal(name)) is not None}
     if left_out and options.methods not in (None, _ALL):
         raise ValueError(next(iter(left_out.values())))
     found = [*_family_cases(options, seeds), *_problem_cases(options, seeds)]
@@ -148,13 +148,9 @@ def _plan(design: BenchmarkDesign, seconds: float, workers: int, left: int | Non
     total = len(design.methods) * len(design.cases)
     words = f"{counted(len(design.methods), 'method')} on {counted(len(design.cases), 'case')}: {counted(total, 'run')}"
     words += "" if left is None or left == total else f", {left} of them left"
-    kind = "tuning seeds: not for reporting" if _are_tuning(design) else "reporting seeds: not for tuning"
+    kind = "tuning seeds: not for reporting" if cases.are_tuning(design.cases) else "reporting seeds: not for tuning"
     out = [f"{words}, about {span(seconds)} on {counted(workers, 'core')} ({kind})."]
     return "\n".join([*out, *(f"Left out: {why}" for why in design.left_out.values())])
-
-
-def _are_tuning(design: BenchmarkDesign) -> bool:
-    return all(case.seed in families.TUNING for case in design.cases)
 
 
 def seeds_of(words: str) -> list[int]:
@@ -179,14 +175,6 @@ def _methods(options: argparse.Namespace) -> tuple[str, ...]:
     if options.methods and options.methods != _ALL:
         return _unique(options.methods)
     return _QUICK_METHODS if options.quick else tuple(methods.names())
-
-
-def _why_not(name: str) -> str:
-    try:
-        methods.get(name)
-    except ValueError as why:
-        return str(why)
-    return ""
 
 
 def _family_cases(options: argparse.Namespace, seeds: Sequence[int]) -> list[Case]:

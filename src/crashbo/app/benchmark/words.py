@@ -7,9 +7,9 @@ import numpy as np
 
 from crashbo.app.text import counted
 from crashbo.benchmark import measures
+from crashbo.benchmark.cases import are_tuning
 from crashbo.benchmark.runs import Run
 from crashbo.benchmark.summary import OURS, Summary, Verdict, below_optimum, label, standings, verdict
-from crashbo.problems import families
 
 _NAMED = 5  # runs that are named in a sentence; runs.csv has them all
 _COARSE = ("all", "measured", "dimension")  # kinds of parts that have a sentence whatever the verdict is
@@ -69,7 +69,7 @@ def in_short(summary: Summary) -> str:
         f"with {_range(sizes)} parameters and {_range(trials)} trials each. No method is told the noise or where "
         "crashes begin. Regret is 0 at the best safe cost and 1 at the median safe cost: lower is better."
     )
-    if all(case.seed in families.TUNING for case in summary.cases):
+    if are_tuning(summary.cases):
         words += " These are tuning seeds, for choosing settings: not results to report."
     if summary.unfinished:
         words += f" {counted(summary.unfinished, 'case')} left out, since not all methods have finished there."

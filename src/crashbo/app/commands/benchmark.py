@@ -4,7 +4,7 @@ import argparse
 from typing import Any
 
 from crashbo.app.benchmark import campaign
-from crashbo.app.commands.common import Refusal, not_writable
+from crashbo.app.commands.common import campaigning
 
 
 def add_to(commands: Any) -> None:
@@ -21,11 +21,5 @@ def add_to(commands: Any) -> None:
 
 
 def _benchmark(options: argparse.Namespace) -> str:
-    try:
+    with campaigning(options.output):
         return campaign.benchmark(options)
-    except ValueError as error:
-        raise Refusal(str(error)) from error
-    except OSError as error:
-        raise not_writable(options.output, error) from error
-    except KeyboardInterrupt:
-        raise Refusal("Stopped. Finished runs are kept: the same command goes on from here.") from None

@@ -178,6 +178,19 @@ def writable(path: Path) -> Path:
     return path
 
 
+@contextmanager
+def campaigning(output: Path) -> Iterator[None]:
+    """Run a campaign whose finished runs are kept in a folder: what ends it is said in a sentence."""
+    try:
+        yield
+    except ValueError as error:
+        raise Refusal(str(error)) from error
+    except OSError as error:
+        raise not_writable(output, error) from error
+    except KeyboardInterrupt:
+        raise Refusal("Stopped. Finished runs are kept: the same command goes on from here.") from None
+
+
 def not_writable(path: Path, error: OSError) -> Refusal:
     """The refusal of an output folder."""
     rule = f"--output must be a directory that can be written to; got {str(path)!r}"

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from crashbo.app import illustration, reproduce
-from crashbo.app.commands.common import Answer, Refusal, not_writable, writable
+from crashbo.app.commands.common import Answer, campaigning, writable
 
 
 def add_to(commands: Any) -> None:
@@ -83,14 +83,8 @@ def _illustrate(options: argparse.Namespace) -> str:
 
 
 def _reproduce(options: argparse.Namespace) -> str:
-    try:
+    with campaigning(options.output):
         return reproduce.reproduce(options)
-    except ValueError as error:
-        raise Refusal(str(error)) from error
-    except OSError as error:
-        raise not_writable(options.output, error) from error
-    except KeyboardInterrupt:
-        raise Refusal("Stopped. Finished runs are kept: the same command goes on from here.") from None
 
 
 def _say(words: Any) -> None:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from crashbo.benchmark.methods.base import Method
 
-__all__ = ["Method", "get", "is_there", "names"]
+__all__ = ["Method", "get", "is_there", "names", "refusal"]
 
 
 class _Home(NamedTuple):
@@ -79,13 +79,18 @@ def get(name: str) -> Method:
     return method
 
 
-def is_there(name: str) -> bool:
-    """Whether a method can run here."""
+def refusal(name: str) -> str | None:
+    """Why a method cannot run here; None if it can."""
     try:
         get(name)
-    except ValueError:
-        return False
-    return True
+    except ValueError as why:
+        return str(why)
+    return None
+
+
+def is_there(name: str) -> bool:
+    """Whether a method can run here."""
+    return refusal(name) is None
 
 
 def _own(name: str) -> Method:

@@ -45,7 +45,7 @@ from torch.quasirandom import SobolEngine
 
 from crashbo import Choice, Float, Int
 from crashbo.benchmark.machine import Machine, Params
-from crashbo.benchmark.methods.base import Method
+from crashbo.benchmark.methods.base import Method, option_index
 
 _FIRST = 5
 _RESTARTS, _RAW = 10, 512
@@ -179,8 +179,7 @@ def _spread(p: Float | Int | Choice, u: float) -> float:
 
 
 def _inward(p: Float | Int | Choice, value: Any) -> float:
-    code = p.encode(value)
-    return float(code.index(max(code))) if isinstance(p, Choice) else code[0]
+    return float(option_index(p, value)) if isinstance(p, Choice) else p.encode(value)[0]
 
 
 def _outward(p: Float | Int | Choice, v: float) -> Any:

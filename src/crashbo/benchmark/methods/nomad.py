@@ -21,7 +21,7 @@ import PyNomad
 
 from crashbo import Choice, Float
 from crashbo.benchmark.machine import Finished, Machine
-from crashbo.benchmark.methods.base import Method
+from crashbo.benchmark.methods.base import Method, option_index
 
 _DESIGN = 10  # as in issue 74
 _NO_START = -3  # the run flag "initial point failed to evaluate"
@@ -86,7 +86,7 @@ def _bounds(p: Any) -> tuple[float, float]:
 
 def _inward(p: Any, value: Any) -> float:
     if isinstance(p, Choice):
-        return p.encode(value).index(max(p.encode(value)))
+        return option_index(p, value)
     return p.encode(value)[0] if isinstance(p, Float) else value
 
 

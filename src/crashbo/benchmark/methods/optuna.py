@@ -28,7 +28,7 @@ from optuna.trial import TrialState
 
 from crashbo import Choice, Float, Int
 from crashbo.benchmark.machine import Machine, Params
-from crashbo.benchmark.methods.base import Method
+from crashbo.benchmark.methods.base import Method, by_index
 
 _SEEDS = 2**32  # NumPy's legacy generator, which Optuna uses, takes no more
 
@@ -40,7 +40,7 @@ def run(machine: Machine, *, sampler: Callable[[Machine], BaseSampler], penalty:
     with _quiet():
         study = optuna.create_study(sampler=sampler(machine))
         if machine.start is not None:
-            study.enqueue_trial(_inward(machine, machine.start))
+            study.enqueue_trial(by_index(machine, machine.start))
         while machine.left:
             trial = study.ask(distributions)
             reply = machine(_outward(machine, trial.params))
@@ -93,15 +93,6 @@ def _distribution(p: Float | Int | Choice) -> BaseDistribution:
     if isinstance(p, Float):
         return FloatDistribution(p.low, p.high, log=p.log)
     return IntDistribution(p.low, p.high, log=p.log)
-
-
-def _inward(machine: Machine, params: Params) -> dict[str, Any]:
-    """From the machine's params to the trial's."""
-    return {name: _index(machine.space[name], value) for name, value in params.items()}
-
-
-def _index(p: Float | Int | Choice, value: Any) -> Any:
-    return p.encode(value).index(max(p.encode(value))) if isinstance(p, Choice) else value
 
 
 def _outward(machine: Machine, params: Params) -> dict[str, Any]:

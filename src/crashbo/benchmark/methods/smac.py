@@ -30,8 +30,8 @@ from smac.runhistory import StatusType, TrialInfo, TrialKey, TrialValue
 from smac.runhistory.encoder import RunHistoryEncoder
 
 from crashbo import Choice, Float, Int
-from crashbo.benchmark.machine import Machine, Params, Reply
-from crashbo.benchmark.methods.base import Method
+from crashbo.benchmark.machine import Machine, Reply
+from crashbo.benchmark.methods.base import Method, by_index
 
 _SEEDS = 2**31  # NumPy's legacy generator, which SMAC uses, takes few more
 _ONLY_SEED = 0  # the first seed that is told is that of all trials (get_instance_seed_keys_of_interest)
@@ -56,7 +56,7 @@ def run(machine: Machine) -> None:
     with TemporaryDirectory() as directory, _quiet():
         facade = facade_of(machine, Path(directory))
         if machine.start is not None:
-            config = ConfigSpace.Configuration(facade.scenario.configspace, _inward(machine, machine.start))
+            config = ConfigSpace.Configuration(facade.scenario.configspace, by_index(machine, machine.start))
             _tell(facade, TrialInfo(config, seed=_ONLY_SEED), machine(machine.start))
         while machine.left:
             try:
@@ -93,14 +93,6 @@ def _hyperparameter(name: str, p: Float | Int | Choice) -> Any:
         return ConfigSpace.Categorical(name, list(range(len(p.options))))
     kind: Any = ConfigSpace.Float if isinstance(p, Float) else ConfigSpace.Integer
     return kind(name, (p.low, p.high), log=p.log)
-
-
-def _inward(machine: Machine, params: Params) -> dict[str, Any]:
-    return {name: _index(machine.space[name], value) for name, value in params.items()}
-
-
-def _index(p: Float | Int | Choice, value: Any) -> Any:
-    return p.encode(value).index(max(p.encode(value))) if isinstance(p, Choice) else value
 
 
 def _outward(machine: Machine, config: Any) -> dict[str, Any]:
