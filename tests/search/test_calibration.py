@@ -1,5 +1,6 @@
 """What a study's own proposals say of its P(safe)."""
 
+import mpmath
 import numpy as np
 import pytest
 from scipy.optimize import minimize
@@ -39,17 +40,32 @@ def test_before_anything_was_told_the_model_is_believed():
     assert Calibration().corrected(0.9) == pytest.approx(0.9)
 
 
-def test_what_is_needed_is_worth_what_was_asked_for():
-    calibration = Calibration.of(*fared(shift=-1.0))
-    for p in (0.2, 0.5, 0.9, 0.97):
-        assert calibration.corrected(calibration.needed(p)) == pytest.approx(p)
+@pytest.mark.parametrize("calibration", [Calibration(), Calibration(0.2, 2.0), Calibration(1.4, -1.5)])
+@pytest.mark.parametrize("p", [1e-300, 1e-9, 0.2, 0.5, 0.97, 1.0 - 1e-9])
+def test_log_odds_get_a_slope_and_a_shift_however_sure_the_model_is(calibration, p):
+    with mpmath.workdps(40):
+        odds = (mpmath.mpf(p) / (1 - mpmath.mpf(p))) ** calibration.slope * mpmath.exp(calibration.shift)
+        exact = float(mpmath.log(odds / (1 + odds)))
+    value, slope = calibration.log_corrected(np.log([p]))
+    assert value[0] == pytest.approx(exact, rel=1e-6)
+    h = 1e-6 * min(1.0, 1.0 - p)
+    beside, _ = calibration.log_corrected(np.log([p]) + np.array([-h, h]))
+    assert slope[0] == pytest.approx((beside[1] - beside[0]) / (2.0 * h), rel=1e-4)
+
+
+def test_a_higher_p_is_never_corrected_to_a_lower_one_and_certainty_stays_finite():
+    log_p = np.concatenate([-np.logspace(6, -20, 400), [0.0]])
+    for calibration in (Calibration(), Calibration(0.2, 2.0), Calibration(1.4, -1.5)):
+        value, slope = calibration.log_corrected(log_p)
+        assert np.all(np.diff(value) >= 0.0)
+        assert np.all(np.isfinite(value))
+        assert np.all(np.isfinite(slope))
 
 
 def test_crashes_that_were_not_expected_lower_it_and_luck_raises_it():
     p = np.full(12, 0.9)
     lucky, unlucky = Calibration.of(p, np.zeros(12, dtype=bool)), Calibration.of(p, np.arange(12) % 2 == 0)
     assert lucky.corrected(0.9) > 0.9 > unlucky.corrected(0.9)
-    assert lucky.needed(0.9) < 0.9 < unlucky.needed(0.9)
 
 
 def test_a_model_that_is_too_sure_both_ways_is_believed_less_both_ways():
@@ -71,4 +87,3 @@ def test_it_looks_at_the_last_thirty_proposals_only():
 def test_a_model_that_is_sure_is_no_harm(p, crashed):
     calibration = Calibration.of(np.full(40, p), np.full(40, crashed))
     assert 0.0 <= calibration.corrected(p) <= 1.0
-    assert 0.0 < calibration.needed(0.9) < 1.0

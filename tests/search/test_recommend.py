@@ -48,7 +48,7 @@ def test_with_any_risk_allowed_the_least_expected_cost_is_recommended():
     everything = [{"x": x, "y": y} for x in np.linspace(0, 1, 21) for y in np.linspace(0, 1, 5)]
     models = optimizer.view.models
     mean, _ = models.cost.predict(0, np.array([optimizer.space.encode(p) for p in everything]))
-    _, cost, _ = best_point(models, optimizer.space, 1.0, np.random.default_rng(0))
+    _, cost, _ = best_point(models, optimizer.view.safety, optimizer.space, 1.0, np.random.default_rng(0))
     assert cost <= mean.min() + 1e-3
 
 

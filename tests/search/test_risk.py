@@ -5,7 +5,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from crashbo.search.calibration import Calibration
 from crashbo.search.risk import Adaptive, Budget, MinSafe, Paper, Score, Situation, announced, risk_of
 
 
@@ -20,7 +19,6 @@ def situation(*, gain=1.0, gain_anywhere=1.0, noise=0.01, crashes=0, successes=2
         log_value=np.log([gain, gain_anywhere]),
         log_gamma=np.log([0.999, 0.5]),
         log_noise=float(np.log(noise)),
-        calibration=Calibration.of(np.full(n, 0.99), crashed),
         reported=np.full(n, 0.99),
         crashed=crashed,
         cost=np.where(crashed, np.nan, 1.0),
@@ -46,14 +44,9 @@ def test_every_floor_is_a_probability(risk, at):
 
 
 @pytest.mark.parametrize("at", SITUATIONS)
-def test_the_paper_has_no_floor_and_min_safe_the_one_that_was_given_as_far_as_the_model_is_to_be_trusted(at):
+def test_the_paper_has_no_floor_and_min_safe_the_one_that_was_given(at):
     assert Paper().floor(at) == MinSafe(0.0).floor(at) == 0.0
-    floor = MinSafe(0.93).floor(at)
-    assert floor > 0.9998 if at.crashed.mean() > 0.5 else at.calibration.corrected(floor) == pytest.approx(0.93)
-
-
-def test_crashes_that_were_not_expected_raise_the_floor():
-    assert Adaptive().floor(situation(crashes=4)) > Adaptive().floor(situation(crashes=1)) > 0.9
+    assert MinSafe(0.93).floor(at) == 0.93
 
 
 def test_the_default_pays_less_for_crashes_when_nothing_is_left_to_gain():
@@ -72,7 +65,6 @@ def leaping(promises, *, last=None, ambiguous=True):
         at,
         log_gamma=np.log(p),
         log_value=np.log([1e-9, *promises.values()]),
-        calibration=Calibration.of(predicted, np.isnan(cost)),
         reported=predicted,
         cost=cost,
         crashed=np.isnan(cost),
@@ -96,7 +88,7 @@ def test_a_daring_leap_waits_longer_than_a_small_one():
 
 def test_a_budget_asks_for_no_less_safety_the_less_is_left_of_it():
     told = [situation(crashes=k, trials_left=50) for k in range(11)]
-    floors = [Budget(10, 100).floor(replace(at, calibration=Calibration())) for at in told]
+    floors = [Budget(10, 100).floor(at) for at in told]
     assert floors == sorted(floors)
     assert floors[-1] == 1.0
 
@@ -111,7 +103,7 @@ def test_a_spent_budget_allows_proven_settings_only_and_counts_what_is_pending(c
     ("crashes", "trials_left", "least"), [(0, 80, 0.9), (6, 80, 0.95), (8, 40, 0.95), (9, 20, 0.95)]
 )
 def test_at_the_floor_of_a_budget_what_is_left_lasts(crashes, trials_left, least):
-    at = replace(situation(crashes=crashes, trials_left=trials_left), calibration=Calibration())
+    at = situation(crashes=crashes, trials_left=trials_left)
     floor = Budget(10, 100).floor(at)
     assert floor == pytest.approx(least)
     assert crashes == 0 or (1.0 - floor) * trials_left == pytest.approx(10 - crashes)
@@ -119,15 +111,13 @@ def test_at_the_floor_of_a_budget_what_is_left_lasts(crashes, trials_left, least
 
 def test_a_budget_is_no_surer_than_leaves_something_to_find_and_no_bolder_than_the_default():
     short, plenty = (situation(crashes=9, trials_left=left) for left in (500, 2))
-    assert Budget(10).floor(replace(short, calibration=Calibration())) == pytest.approx(Budget.safest)
-    assert Budget(10).floor(replace(plenty, calibration=Calibration())) == pytest.approx(Adaptive.usual)
+    assert Budget(10).floor(short) == pytest.approx(Budget.safest)
+    assert Budget(10).floor(plenty) == pytest.approx(Adaptive.usual)
 
 
 @pytest.mark.parametrize(("successes", "leaps"), [(8, False), (15, False), (60, True), (80, True)])
 def test_a_budget_leaps_only_while_no_more_of_it_is_gone_than_was_due(successes, leaps):
-    at = replace(
-        situation(gain=1e-9, crashes=7, successes=successes, trials_left=93 - successes), calibration=Calibration()
-    )
+    at = situation(gain=1e-9, crashes=7, successes=successes, trials_left=93 - successes)
     assert Adaptive().floor(at) == Adaptive.leap
     assert (Budget(10, 100).floor(at) == Adaptive.leap) == leaps
     assert leaps or Budget(10, 100).floor(at) >= Adaptive.usual
@@ -136,12 +126,12 @@ def test_a_budget_leaps_only_while_no_more_of_it_is_gone_than_was_due(successes,
 def test_a_budget_without_a_length_does_as_the_default_until_the_last_crash():
     for at in (situation(crashes=3), situation(gain=1e-9, crashes=3)):
         assert Budget(5).floor(at) == Adaptive().floor(at)
-        assert Budget(4).floor(replace(at, calibration=Calibration())) == pytest.approx(Budget.safest)
+        assert Budget(4).floor(at) == pytest.approx(Budget.safest)
 
 
 def nowhere_safe(at):
     """The same study where the safest point has odds of 1.5, and nothing promises anything."""
-    return replace(at, log_gamma=np.log([0.6, 0.5]), log_value=np.full(2, -30.0), calibration=Calibration())
+    return replace(at, log_gamma=np.log([0.6, 0.5]), log_value=np.full(2, -30.0))
 
 
 def test_where_nothing_reaches_the_floor_less_is_risked_with_every_further_crash_in_a_row():

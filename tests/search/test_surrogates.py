@@ -5,8 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from crashbo.models import hyperpriors
+from crashbo.models import hyperpriors, latent
 from crashbo.search.acquisition import LogEI
+from crashbo.search.calibration import Calibration
 from crashbo.search.costs import CostScale
 from crashbo.search.surrogates import Observations, fit_surrogates
 
@@ -52,6 +53,11 @@ def first(seen, n):
 
 def fit(seen, memory=None):
     return fit_surrogates(seen, memory, hyperpriors.of_cost(D), hyperpriors.weak(D))
+
+
+def safety(models):
+    """log P(safe), nothing being known of earlier proposals."""
+    return models.safety(Calibration())
 
 
 def grid():
@@ -138,7 +144,7 @@ def test_a_pending_trial_shrinks_expected_improvement_there_and_leaves_the_rest(
 def test_a_pending_trial_says_nothing_about_crashes():
     seen = observations(10)
     waiting = fit(replace(seen, pending=np.array([[0.9, 0.9], [0.1, 0.1]])))
-    np.testing.assert_allclose(waiting.log_gamma(grid()), fit(seen).log_gamma(grid()), atol=1e-9)
+    np.testing.assert_allclose(safety(waiting)(grid()), safety(fit(seen))(grid()), atol=1e-9)
     assert waiting.memory.numbers == seen.numbers
 
 
@@ -149,7 +155,7 @@ def test_a_warm_fit_agrees_with_a_cold_one(seed):
     for n in range(12, 18):
         memory = fit(first(seen, n), memory).memory
     warm, cold = fit(seen, memory), fit(seen)
-    np.testing.assert_allclose(np.exp(warm.log_gamma(grid())), np.exp(cold.log_gamma(grid())), atol=0.1)
+    np.testing.assert_allclose(np.exp(safety(warm)(grid())), np.exp(safety(cold)(grid())), atol=0.1)
     spread = np.std(cost_of(grid()))
     np.testing.assert_allclose(warm.cost.predict(0, seen.X)[0], cold.cost.predict(0, seen.X)[0], atol=0.05 * spread)
     np.testing.assert_allclose(warm.eta, cold.eta, atol=0.05 * spread)
@@ -169,7 +175,7 @@ def test_a_memory_of_other_trials_is_lined_up_by_their_numbers():
         blame=[None] * int(drop.sum()),
     )
     warm, cold = fit(kept, memory), fit(kept)
-    np.testing.assert_allclose(np.exp(warm.log_gamma(grid())), np.exp(cold.log_gamma(grid())), atol=0.1)
+    np.testing.assert_allclose(np.exp(safety(warm)(grid())), np.exp(safety(cold)(grid())), atol=0.1)
 
 
 def test_before_the_first_success_there_is_a_crash_model_and_no_cost():
@@ -177,12 +183,12 @@ def test_before_the_first_success_there_is_a_crash_model_and_no_cost():
     crashed = np.ones(6, dtype=bool)
     models = fit(replace(seen, cost=np.full(6, np.nan), Y=np.full((6, 1), np.nan), crashed=crashed))
     assert models.cost is None
-    assert np.all(np.exp(models.log_gamma(seen.X)) < 0.5)
+    assert np.all(np.exp(safety(models)(seen.X)) < 0.5)
 
 
 def test_p_safe_falls_across_the_boundary_and_the_threshold_is_found():
     models = fit(observations(40))
-    p = np.exp(models.log_gamma(np.array([[0.1, 0.2], [0.5, 0.5], [0.9, 0.8]])))
+    p = np.exp(safety(models)(np.array([[0.1, 0.2], [0.5, 0.5], [0.9, 0.8]])))
     assert p[0] > 0.95
     assert p[1] > 0.9
     assert p[2] < 0.1
@@ -206,10 +212,10 @@ def test_a_fit_shared_by_a_batch_is_that_of_the_same_trials_with_others_pending(
         for got, want in zip(shared.cost.predict(0, grid()), busy.cost.predict(0, grid()), strict=True):
             np.testing.assert_allclose(got, want, atol=1e-10)
         assert shared.eta == pytest.approx(busy.eta, abs=1e-10)
-        np.testing.assert_array_equal(shared.log_gamma(grid()), alone.log_gamma(grid()))
+        np.testing.assert_array_equal(safety(shared)(grid()), safety(alone)(grid()))
 
 
-def test_while_nothing_has_crashed_the_reported_threshold_is_the_prior_s_lower_quartile_above_the_highest_success():
+def test_while_nothing_has_crashed_the_threshold_is_the_prior_s_median_above_the_highest_success():
     rng = np.random.default_rng(4)
     X = rng.random((12, 2))
     y = X.sum(axis=1)
@@ -224,18 +230,39 @@ def test_while_nothing_has_crashed_the_reported_threshold_is_the_prior_s_lower_q
     models = fit(seen)
     unit = np.sqrt(models.crash.hypers[0].outputscale)
     draws = rng.gumbel(0.3, 0.8, 200_000)
-    expected = np.quantile(draws[draws > 0.0], [0.25, 0.5])
-    reported = np.array([models.threshold(0), models.crash.hypers[0].threshold])
-    np.testing.assert_allclose((reported - y.max()) / unit, expected, atol=0.05)
+    assert (models.threshold(0) - y.max()) / unit == pytest.approx(np.median(draws[draws > 0.0]), abs=0.05)
 
 
-def test_once_something_has_crashed_the_reported_threshold_is_the_median():
-    models = fit(observations(20))
-    assert models.threshold(0) == models.crash.hypers[0].threshold
+def median_by_quadrature(models):
+    """Of the first threshold's posterior, all else held at the fit, by a fine grid and a sum."""
+    mode, p = models.crash_model.posterior, models.parametrisations[0]
+    inside = np.clip(p.reference + 0.05 * np.sinh(np.linspace(-4.0, 7.0, 400)), *p.threshold_bounds)
+    levels = p.shift + p.scale * np.unique(inside)
+    log_density = []
+    for c in levels:
+        moved = replace(mode.hypers[0], threshold=c)
+        post = latent.condition(mode.data, (moved,), start=mode.sites(), grams=mode.grams)
+        log_density.append(post.log_evidence + p.log_prior(p.inside(moved))[0])
+    density = np.exp(np.array(log_density) - max(log_density))
+    mass = np.cumsum(np.append(0.0, 0.5 * (density[1:] + density[:-1]) * np.diff(levels)))
+    return float(np.interp(0.5, mass / mass[-1], levels)), levels[density > 1e-3]
 
 
-def test_within_bounds_that_were_given_the_reported_threshold_is_the_median():
-    seen = observations(20)
-    safe = replace(seen, crashed=np.zeros(20, dtype=bool), cost=cost_of(seen.X), thresholds=((3.0, 5.0),))
-    models = fit(safe)
-    assert models.threshold(0) == models.crash.hypers[0].threshold
+@pytest.mark.parametrize("outcome", ["crashes", "no crash", "bounds"])
+def test_the_threshold_is_the_median_of_its_posterior(outcome):
+    seen = observations(10)
+    if outcome != "crashes":
+        bounds = (3.0, 5.0) if outcome == "bounds" else None
+        Y = seen.X.sum(axis=1, keepdims=True)
+        seen = replace(seen, Y=Y, crashed=np.zeros(10, dtype=bool), cost=cost_of(seen.X), thresholds=(bounds,))
+    models = fit(seen)
+    median, plausible = median_by_quadrature(models)
+    assert models.threshold(0) == pytest.approx(median, abs=0.03 * np.ptp(plausible))
+    low, high = models.crash_model.threshold_interval(0)
+    assert low <= models.threshold(0) <= high
+
+
+def test_a_threshold_that_is_known_is_reported_as_it_is_and_none_before_a_success_was_measured():
+    assert fit(replace(observations(12), thresholds=(1.25,))).threshold(0) == 1.25
+    seen = observations(12)
+    assert fit(replace(seen, Y=np.full_like(seen.Y, np.nan))).threshold(0) is None

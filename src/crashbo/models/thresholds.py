@@ -25,10 +25,6 @@ from crashbo.models.parametrisation import Parametrisation
 Array = NDArray[np.float64]
 
 _NOMINAL = 0.94  # fitted: benchmarks/coverage.py, data drawn from the model; covers 90 % in practice
-# While nothing has crashed, the data say only that c lies above the highest success, and the prior the rest. Over 13
-# problems (not the paper's), c then lay below the median in seven of ten runs, and below this quantile in half.
-# judgement: no command in the repo repeats that
-_NOTHING_CRASHED = 0.25
 _ONE_STD = (0.16, 0.5, 0.84)  # derived: Phi(-1), Phi(0) and Phi(1)
 
 # judgement: fine enough for quantiles, as coarse as is quick; a coarser grid missed cliffs
@@ -72,18 +68,6 @@ def centre_and_spread(posterior: Posterior, p: Parametrisation, j: int) -> tuple
         return posterior.hypers[j].threshold, 0.0
     below, median, above = _quantiles(*_conditional(posterior.alone(j), p), _ONE_STD)
     return p.shift + p.scale * median, p.scale * 0.5 * (above - below)
-
-
-def point(posterior: Posterior, p: Parametrisation, j: int) -> float:
-    """A threshold to report, of a posterior at its median, in the user's units.
-
-    The median itself, once something has crashed or where the user gave bounds.
-    """
-    data, confined = posterior.data, np.isfinite(p.threshold_bounds[0])
-    if "threshold" not in p.learnt or confined or np.any(data.sign[j] < 0.0) or data.joint.any():
-        return posterior.hypers[j].threshold
-    (c,) = _quantiles(*_conditional(posterior.alone(j), p), (_NOTHING_CRASHED,))
-    return p.shift + p.scale * c
 
 
 def _profile(posterior: Posterior, p: Parametrisation) -> tuple[Array, Array]:

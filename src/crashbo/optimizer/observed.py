@@ -3,13 +3,14 @@
 May import strategies and below.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from crashbo.optimizer.records import Trial
 from crashbo.optimizer.study import Study
+from crashbo.search.calibration import Calibration
 from crashbo.search.dead_ends import NOWHERE, DeadEnds
 from crashbo.search.risk import length_of
 from crashbo.search.surrogates import Memory, Observations, Surrogates
@@ -52,7 +53,7 @@ def task(
     study: Study, trials: Mapping[int, Trial], seen: Observations, memory: Memory | None, fitted: Surrogates | None
 ) -> Task:
     """What a strategy is asked: the next point after these trials, of which `seen` are the observations."""
-    proposed = [t if t.origin == "search" else None for t in (trials[number] for number in seen.numbers)]
+    told = [trials[number] for number in seen.numbers]
     length = length_of(study.risk)
     voids = [study.space.encode(t.params) for t in trials.values() if t.state == "void"]
     left = None if length is None else max(length - sum(t.state != "void" for t in trials.values()), 0)
@@ -61,11 +62,23 @@ def task(
         seen=seen,
         risk=study.risk,
         memory=memory,
-        predicted=np.array([None if t is None else t.p_model for t in proposed], dtype=float),
-        reported=np.array([None if t is None else t.p_safe for t in proposed], dtype=float),
+        predicted=_proposed(told, lambda t: t.p_model),
+        reported=_proposed(told, lambda t: t.p_safe),
         trials_left=left,
         fitted=fitted,
         sign=study.sign,
         posterior=study.posterior,
         dead_ends=DeadEnds.of(study.space, np.array(voids), seen.X) if voids else NOWHERE,
     )
+
+
+def calibration(trials: Iterable[Trial]) -> Calibration:
+    """The correction of P(safe) by these trials."""
+    told = sorted((t for t in trials if t.counts), key=lambda t: t.number)
+    crashed = np.array([t.state == "crash" for t in told], dtype=bool)
+    return Calibration.of(_proposed(told, lambda t: t.p_model), crashed)
+
+
+def _proposed(told: Sequence[Trial], number: Callable[[Trial], float | None]) -> Array:
+    """A number of each trial that the search proposed, NaN for others."""
+    return np.array([number(t) if t.origin == "search" else None for t in told], dtype=float)

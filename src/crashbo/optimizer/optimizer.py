@@ -98,7 +98,8 @@ class Optimizer:
         self._trials: dict[int, Trial] = {}
         self._points: dict[int, Array] = {}  # of trials, in the unit cube
         self._memory: Memory | None = None
-        self._cached: tuple[tuple[int, int], Surrogates] | None = None
+        self._cached: tuple[tuple[int, int], Surrogates] | None = None  # what the next ask goes by
+        self._viewed: tuple[tuple[int, int], View] | None = None
         self._told = 0
         self._warned: set[str] = set()
 
@@ -157,12 +158,14 @@ class Optimizer:
     @_in_turn
     def view(self) -> View:
         """The study as its models see it by now; they are fitted once until something is told."""
-        now, models = self._task(), None
-        if now.seen.numbers:
-            models = now.surrogates
+        if self._viewed is None or self._viewed[0] != self._key:
+            now = self._task(share_fit=True)
+            models = now.surrogates if now.seen.numbers else None
             # Looking at a study must not change what it proposes next: the memory stays as it is.
-            self._cached = (self._key, models)
-        return View(self.study, tuple(self.trials), models)
+            if models is not None and now.fitted is None:
+                self._cached = (self._key, models)
+            self._viewed = (self._key, View(self.study, tuple(self.trials), models))
+        return self._viewed[1]
 
     def recommend(self, delta: float = 0.1) -> Recommendation | None:
         """The point of least expected cost with P(safe) >= 1 - delta (eq. 3); None before a success."""
@@ -252,7 +255,7 @@ class Optimizer:
         new._trials, new._warned = dict(self._trials), set(self._warned)
         new._queue = [queued for queued in self._queue if new.space.accepts(queued.params)]
         new._design = self._design.fitted_to(new.space)
-        new._memory, new._cached, new._points = None, None, {}
+        new._memory, new._cached, new._viewed, new._points = None, None, None, {}
         new._rng = copy.deepcopy(self._rng)
         return new
 
@@ -330,12 +333,13 @@ class Optimizer:
                 self._design, params = self._design.next_new(self.space, tried, now.dead_ends)
             return Trial(self._next, params, p_safe=self._known_p_safe(params), origin="design")
         proposal = checked_proposal(self.study.strategy(now, self._rng), self.space)
-        if "surrogates" in vars(now):
-            self._remember(now.surrogates)
-        params = self.space.decode(proposal.x)
-        p = proposal.p_safe
-        reported = None if p is None else now.calibration.corrected(p)
-        return Trial(self._next, params, p_safe=reported, p_model=p, admissible=proposal.admissible)
+        trial = Trial(self._next, self.space.decode(proposal.x), admissible=proposal.admissible)
+        if "surrogates" not in vars(now):  # a strategy with other models, or none
+            return trial
+        self._remember(now.surrogates)
+        x = self.space.encode(trial.params)[None]
+        before, p = (float(np.exp(stage(x)[0])) for stage in (now.safety.wary, now.safety.corrected))
+        return replace(trial, p_safe=p, p_model=before)
 
     def _task(self, *, share_fit: bool = False) -> Task:
         seen = observations(self.study, self._trials.values(), self._encoded)

@@ -134,7 +134,7 @@ class Trial:
     number: int
     params: dict[str, Any]
     state: State = "pending"
-    p_safe: float | None = None  # as predicted when it was proposed; of the search's proposals as calibrated
+    p_safe: float | None = None  # the study's P(safe) when it was asked or told; None while no model was fitted
     cost: float | None = None
     measured: dict[str, float] = field(default_factory=dict)
     reason: str = ""
@@ -143,7 +143,7 @@ class Trial:
     origin: str = "search"  # or "start", "design", "told", "confirm"
     admissible: bool = True  # False where the risk asked for more safety than any x has
     repeats: int | None = None  # of a repeat, which confirmation it belongs to
-    p_model: float | None = None  # of a proposal of the search, what the model itself predicted
+    p_model: float | None = None  # of a proposal of the search, P(safe) before the correction
 
     @property
     def counts(self) -> bool:

@@ -14,11 +14,13 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from crashbo.optimizer.observed import observations
+from crashbo.models.crash import CrashModel
+from crashbo.optimizer.observed import calibration, observations
 from crashbo.optimizer.records import AnyConstraint, Constraint, Trial
 from crashbo.optimizer.study import Study
 from crashbo.search import candidates, recommend
 from crashbo.search.acquisition import LogEI
+from crashbo.search.safety import Safety
 from crashbo.search.space import Params, is_number
 from crashbo.search.surrogates import Surrogates, fit_surrogates
 
@@ -47,7 +49,10 @@ class Prediction:
 
 
 class Threshold:
-    """A constraint's crash threshold; its interval is computed when it is first looked at."""
+    """A constraint's crash threshold: known, or the median of its posterior, with an interval.
+
+    The interval is computed when it is first looked at.
+    """
 
     def __init__(self, models: Surrogates | None, constraint: AnyConstraint, j: int) -> None:
         self._models, self._constraint, self._j = models, constraint, j
@@ -56,8 +61,8 @@ class Threshold:
         if models is None:
             self.value = float(known) if is_number(known) else None  # type: ignore[arg-type]
         else:
-            learnt = models.crash_model.thresholds[j] is not None
-            self.value = constraint.sign * models.threshold(j) if learnt else None
+            found = models.threshold(j)
+            self.value = None if found is None else constraint.sign * found
 
     @property
     def interval(self) -> tuple[float, float] | None:
@@ -68,7 +73,7 @@ class Threshold:
         found = self._models.crash_model.threshold_interval(self._j)
         if found is None or self.value is None:
             return None
-        # The value is a quantile with all else held, the interval is not: keep the one within the other.
+        # The value is a median with all else held, the interval is not: keep the one within the other.
         ends = *(self._constraint.sign * end for end in found), self.value
         return min(ends), max(ends)
 
@@ -92,6 +97,11 @@ class View:
         return View(study, tuple(trials), models)
 
     @cached_property
+    def safety(self) -> Safety | None:
+        """The study's P(safe), with its stages, in the unit cube; None before a trial was told."""
+        return None if self.models is None else self.models.safety(calibration(self.trials))
+
+    @cached_property
     def thresholds(self) -> dict[str, Threshold]:
         """The crash threshold of every measured constraint."""
         constraints = enumerate(self.study.constraints)
@@ -101,9 +111,10 @@ class View:
         """The point of least expected cost with P(safe) >= 1 - delta (eq. 3); None before a success."""
         if not is_number(delta) or not 0.0 <= delta <= 1.0:
             raise ValueError(f"delta must lie in [0, 1]; got {delta!r}. 0.1 asks for P(safe) of 0.9.")
-        if self.models is None or self.models.cost is None:
+        if self.models is None or self.models.cost is None or self.safety is None:
             return None
-        x, cost, p = recommend.best_point(self.models, self.study.space, delta, np.random.default_rng(0))
+        rng = np.random.default_rng(0)
+        x, cost, p = recommend.best_point(self.models, self.safety, self.study.space, delta, rng)
         return Recommendation(self.study.space.decode(x), self.study.sign * cost, p)
 
     @overload
@@ -115,12 +126,12 @@ class View:
         if isinstance(params, Mapping):
             return float(self.p_safe([params])[0])
         X = self._points(params)
-        return np.full(len(X), np.nan) if self.models is None else np.asarray(np.exp(self.models.log_gamma(X)))
+        return np.full(len(X), np.nan) if self.safety is None else np.asarray(np.exp(self.safety(X)))
 
     def predict(self, params: Sequence[Params]) -> Prediction | None:
         """Cost, constraints and P(safe) at params; None before any trial was told."""
-        models, X = self.models, self._points(params)
-        if models is None:
+        models, safety, X = self.models, self.safety, self._points(params)
+        if models is None or safety is None:
             return None
         cost = None
         if models.cost is not None:
@@ -131,7 +142,7 @@ class View:
             if isinstance(c, Constraint):
                 mean, var = models.crash.predict(j, X)
                 measured[c.name] = c.sign * mean, np.sqrt(var)
-        return Prediction(cost, measured, np.exp(models.log_gamma(X)))
+        return Prediction(cost, measured, np.exp(safety(X)))
 
     @overload
     def p_violated(self, params: Params) -> dict[str, float]: ...
@@ -143,7 +154,7 @@ class View:
             return {name: float(p[0]) for name, p in self.p_violated([params]).items()}
         X = self._points(params)
         unknown = np.full((len(X), len(self.study.constraints)), np.nan)
-        p = unknown if self.models is None else self.models.log_gamma.violated(X)
+        p = unknown if self.safety is None else self.safety.violated(X)
         return dict(zip(self.study.names, p.T, strict=True))
 
     def blame(self, trial: Trial | int) -> dict[str, float]:
@@ -159,7 +170,7 @@ class View:
         if self.models is None:
             return {}
         crashes = sorted(t.number for t in self.trials if t.state == "crash")
-        rows = self.models.crash_model.blame().tolist()
+        rows = CrashModel(self.models.crash).blame().tolist()
         return {
             number: dict(zip(self.study.names, row, strict=True)) for number, row in zip(crashes, rows, strict=True)
         }
@@ -171,12 +182,11 @@ class View:
 
     def gain_left(self) -> float | None:
         """What the next trial may be expected to gain, in units of the cost's noise; None before a success."""
-        models = self.models
-        if models is None or models.cost is None:
+        models, safety = self.models, self.safety
+        if models is None or models.cost is None or safety is None:
             return None
-        gamma = models.log_gamma
-        X = candidates.screen(self.study.space, models, gamma, rng=np.random.default_rng(0)).X
-        gain = np.exp(LogEI(models.cost, models.eta)(X) + gamma(X)).max()
+        screened = candidates.screen(self.study.space, models, safety, rng=np.random.default_rng(0))
+        gain = np.exp(LogEI(models.cost, models.eta)(screened.X) + screened.log_gamma).max()
         return float(gain) / models.resolution
 
     def _points(self, params: Sequence[Params]) -> Array:

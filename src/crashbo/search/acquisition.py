@@ -1,4 +1,4 @@
-"""The acquisition: log EI + log Gamma (eq. 2), with exact gradients in x.
+"""The acquisition: log EI + log Gamma (eq. 2), with exact gradients in x. Of a study, Gamma is corrected (`safety`).
 
 May import models and below.
 
@@ -10,7 +10,7 @@ Notation, at m points X in the unit cube:
     v          share of the prior's variance that is left, var_j / outputscale_j: 1 far from all trials
 
 A search stays where it is safe, and a model that has seen little else expects much the same of the rest of the space.
-So P(safe) is wary: far from all trials a function is assumed to lie nearer to its threshold than the model says, by
+So Gamma may be wary: far from all trials a function is assumed to lie nearer to its threshold than the model says, by
 _NEARER prior standard deviations, and to vary more, by _WIDER times the variance. Both fade near trials:
     z_j becomes (z_j - _NEARER v) / sqrt(1 + _WIDER v).
 An unmeasured constraint keeps its prior: the trials, safe as they are, tell nothing about its range.

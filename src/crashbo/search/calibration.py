@@ -7,14 +7,14 @@ the log odds of the model's P(safe) are corrected by a slope a and a shift b (Pl
 given the outcomes of the last proposals:
     prod_i p_i'^success_i (1 - p_i')^crash_i N(a; 1, _SLOPE_SPREAD^2) N(b; 0, _SHIFT_SPREAD^2),
     logit p_i' = a logit p_i + b.
-Proposals report p', and floors of P(safe) are floors of p'.
+It is the last stage of a study's P(safe) (see `safety`).
 """
 
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, logit
+from scipy.special import expit, log_expit, logit
 
 Array = NDArray[np.float64]
 
@@ -24,10 +24,9 @@ _SLOPE_SPREAD = 0.3
 _SHIFT_SPREAD = 0.7
 _LEAST_SLOPE = 0.2
 _MOST = 0.999  # predictions are clipped to this
-_FAR = 9.0  # most log odds that are asked of a model
 _STEPS = 20  # of Newton's method, damped; the log posterior is concave
 _TOLERANCE = 1e-10
-_LEAST = 1e-12  # of P(safe) and of P(crash): their log odds stay finite
+_LEAST = 1e-12  # of P(crash): a sum of floats knows no less, and log odds stay finite
 
 
 @dataclass(frozen=True)
@@ -55,9 +54,16 @@ class Calibration:
         return Calibration(max(float(found[0]), _LEAST_SLOPE), float(found[1]))
 
     def corrected(self, p: float) -> float:
-        """The calibrated P(safe), given the model's."""
-        return float(expit(self.slope * logit(np.clip(p, _LEAST, 1.0 - _LEAST)) + self.shift))
+        """The corrected P(safe), given the model's."""
+        with np.errstate(divide="ignore"):
+            return float(np.exp(self.log_corrected(np.log(np.array([p])))[0][0]))
 
-    def needed(self, p: float) -> float:
-        """What the model must predict for the calibrated P(safe) to be p, in (0, 1)."""
-        return float(expit(np.clip((logit(p) - self.shift) / self.slope, -_FAR, _FAR)))
+    def log_corrected(self, log_p: Array) -> tuple[Array, Array]:
+        """log p' given log p, and its slope in log p."""
+        # In logarithms p may be as small as it likes: there log p' = a log p + b. A p of all but 1 is cut.
+        log_most = float(np.log1p(-_LEAST))
+        bounded = np.minimum(log_p, log_most)
+        crash = -np.expm1(bounded)
+        z = self.slope * (bounded - np.log(crash)) + self.shift
+        slope = np.where(log_p < log_most, self.slope * expit(-z) / crash, 0.0)
+        return np.asarray(log_expit(z)), slope

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from crashbo.models.latent import Posterior
 from crashbo.search import candidates
 from crashbo.search.risk import STEEP, Score
+from crashbo.search.safety import Safety
 from crashbo.search.space import Space
 from crashbo.search.surrogates import Surrogates
 
@@ -35,15 +36,16 @@ class _Cheapness:
         return float(np.sqrt(self.cost.hypers[0].outputscale))
 
 
-def best_point(models: Surrogates, space: Space, delta: float, rng: np.random.Generator) -> tuple[Array, float, float]:
+def best_point(
+    models: Surrogates, safety: Safety, space: Space, delta: float, rng: np.random.Generator
+) -> tuple[Array, float, float]:
     """The point, its expected cost and its P(safe); about the safest point where nothing is safe enough."""
     assert models.cost is not None
-    gamma = models.log_gamma
     score = Score(log_floor=float(np.log1p(-delta)) if delta < 1.0 else -np.inf, weight=0.0, steepness=STEEP)
-    screened = candidates.screen(space, models, gamma, rng=rng)
+    screened = candidates.screen(space, models, safety, rng=rng)
     tried = models.cost.data.X[: models.successes]
     X = np.vstack([screened.X, space.snap(tried)])
-    screened = candidates.Screen(X, gamma(X), screened.apart, screened.box)
-    found = candidates.best(space, screened, _Cheapness(models.cost), gamma, score, np.zeros((0, X.shape[1])))
+    screened = candidates.Screen(X, safety(X), screened.apart, screened.box)
+    found = candidates.best(space, screened, _Cheapness(models.cost), safety, score, np.zeros((0, X.shape[1])))
     mean, _ = models.cost.predict(0, found.x[None, :])
     return found.x, float(mean[0]), float(np.exp(found.log_gamma))

@@ -2,8 +2,8 @@
 
 May import models and below.
 
-A risk turns the situation of a study into a floor of P(safe), above which the acquisition is EI x Gamma. Floors are of
-the calibrated P(safe) (see `calibration`), except those of leaps. `Adaptive` is our default:
+A risk turns the situation of a study into a floor of its P(safe) (see `safety`), above which the acquisition is
+EI x P(safe). `Adaptive` is our default:
 - usually the floor is high: caution lowers both crashes and regret, since the gain beyond the boundary is
   mostly imagined;
 - once points that are all but safe promise less than a third of the noise, crashes buy nothing near the best point,
@@ -24,7 +24,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crashbo.search import own
-from crashbo.search.calibration import Calibration
 from crashbo.search.space import is_number
 
 Array = NDArray[np.float64]
@@ -40,8 +39,7 @@ _MOST_BACKOFFS = 10  # leaps in vain that lengthen the wait
 _NEARLY = 0.9  # of the odds of the safest point: about as safe
 _USUAL_ROW = 3  # crashes in a row that are not unusual where no point is safe
 _HALF = 0.5  # crash that is added to those spent: otherwise the only one of a budget could be spent at once
-# derived: reported P(safe) below which a trial was a leap: the floor less twice the tolerance, since calibration may
-# stretch a shortfall
+# derived: reported P(safe) below which a trial was a leap: the floor less twice the tolerance, clear of its edge
 _LEAPT = _USUAL - 2.0 * TOLERANCE
 
 
@@ -73,7 +71,6 @@ class Situation:
     log_value: Array  # log of EI x P(safe), at candidates all over the space
     log_gamma: Array  # log P(safe) there
     log_noise: float  # of the cost
-    calibration: Calibration  # of the model's P(safe) by the trials so far
     reported: Array  # P(safe) of the told trials as reported when the search proposed them, NaN for others
     crashed: NDArray[np.bool_]
     cost: Array  # NaN where none is known
@@ -135,7 +132,7 @@ class Adaptive:
 
     def step(self, situation: Situation) -> float:
         """The floor of a trial that is no leap."""
-        floor = situation.calibration.needed(self.raised if situation.is_exhausted(1.0) else self.usual)
+        floor = self.raised if situation.is_exhausted(1.0) else self.usual
         safest = float(np.exp(situation.log_gamma.max()))
         if safest >= floor:
             return floor
@@ -181,8 +178,8 @@ class MinSafe:
         object.__setattr__(self, "p", float(self.p))
 
     def floor(self, situation: Situation) -> float:
-        """What the model must predict for the calibrated P(safe) to be `p`."""
-        return situation.calibration.needed(self.p) if self.p > 0.0 else 0.0
+        """`p`."""
+        return self.p
 
 
 @dataclass(frozen=True)

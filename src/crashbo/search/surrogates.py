@@ -21,8 +21,9 @@ from crashbo.models.hyperpriors import Hyperprior
 from crashbo.models.latent import Posterior, Warm
 from crashbo.models.parametrisation import Parametrisation
 from crashbo.models.regression import measured_data
-from crashbo.search.acquisition import LogGamma
+from crashbo.search.calibration import Calibration
 from crashbo.search.costs import ENOUGH, Costs
+from crashbo.search.safety import Safety
 
 Array = NDArray[np.float64]
 GivenThreshold = float | tuple[float, float] | None
@@ -124,19 +125,13 @@ class Surrogates:
         """Whether EP reached its fixed point and, where hyperparameters were fitted, BFGS its end."""
         return self.crash.ep.converged if self.fitted is None else self.fitted.converged
 
-    def threshold(self, j: int) -> float:
-        """The threshold of constraint j to report."""
-        return thresholds.point(self.crash, self.parametrisations[j], j)
+    def threshold(self, j: int) -> float | None:
+        """The threshold of constraint j: known, or the median of its posterior; None before a success was measured."""
+        return self.crash.hypers[j].threshold if thresholds.has_meaning(self.parametrisations[j]) else None
 
-    @property
-    def log_gamma(self) -> LogGamma:
-        """log P(safe) over the uncertainty of thresholds and hyperparameters, wary far from all trials."""
-        return LogGamma(self.ensemble, wary=True)
-
-    @property
-    def unwary_log_gamma(self) -> LogGamma:
-        """The same by the model alone."""
-        return LogGamma(self.ensemble)
+    def safety(self, calibration: Calibration) -> Safety:
+        """log P(safe), corrected as the study's own proposals demand."""
+        return Safety(self.ensemble, calibration)
 
     @cached_property
     def eta(self) -> float:

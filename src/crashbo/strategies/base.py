@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from crashbo.search.calibration import Calibration
 from crashbo.search.dead_ends import NOWHERE, DeadEnds
 from crashbo.search.risk import Risk
+from crashbo.search.safety import Safety
 from crashbo.search.space import Space
 from crashbo.search.surrogates import GivenThreshold, Memory, Observations, PosteriorOver, Surrogates, fit_surrogates
 
@@ -27,8 +28,8 @@ class Task:
     seen: Observations
     risk: Risk
     memory: Memory | None
-    predicted: Array  # P(safe) of the told trials by the model when the search proposed them, NaN for others
-    reported: Array  # the same, as calibrated then
+    predicted: Array  # P(safe) of the told trials before the correction, when the search proposed them; NaN for others
+    reported: Array  # the same, as corrected then
     trials_left: int | None  # where the study's length is announced
     fitted: Surrogates | None = None  # both models of these very observations, if they were fitted before
     sign: float = 1.0  # -1 where the user maximises: costs in `seen` are negated
@@ -42,7 +43,7 @@ class Task:
 
     @cached_property
     def calibration(self) -> Calibration:
-        """Calibration of the model's P(safe) by the trials so far."""
+        """Correction of P(safe) by the trials so far."""
         return Calibration.of(self.predicted, self.seen.crashed)
 
     @cached_property
@@ -50,13 +51,18 @@ class Task:
         """Both models, fitted on first use."""
         return self.fitted or fit_surrogates(self.seen, self.memory, posterior=self.posterior)
 
+    @cached_property
+    def safety(self) -> Safety:
+        """The study's P(safe), by these models."""
+        return self.surrogates.safety(self.calibration)
+
 
 @dataclass(frozen=True)
 class Proposal:
     """The next point, in the unit cube."""
 
     x: Array
-    p_safe: float | None = None
+    p_safe: float | None = None  # by the models that the strategy goes by; a trial reports the study's
     admissible: bool = True
 
 

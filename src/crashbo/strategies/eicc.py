@@ -10,13 +10,14 @@ from numpy.typing import NDArray
 
 from crashbo.search import candidates, doubt
 from crashbo.search.acquisition import Flat, LogEI, LogGamma
-from crashbo.search.calibration import Calibration
 from crashbo.search.candidates import Box, Found, Screen
 from crashbo.search.risk import TOLERANCE, Budget, MinSafe, Paper, Risk, Score, Situation, floor_of, is_bold
+from crashbo.search.safety import Safety
 from crashbo.search.space import SLACK
 from crashbo.strategies.base import Proposal, Task
 
 Array = NDArray[np.float64]
+Gamma = Safety | LogGamma  # of the paper's rule the latter
 
 # judgement: on the safe side
 _PROVEN = 0.995  # P(safe) of a success that may be repeated when no crash is left: one near its threshold may yet crash
@@ -27,7 +28,7 @@ _LEAST = 1e-9  # P(safe) in place of a floor of zero or less
 def propose(task: Task, rng: np.random.Generator) -> Proposal:
     """The point that maximises log EI + log Gamma under the study's risk."""
     models = task.surrogates
-    gamma = models.unwary_log_gamma if isinstance(task.risk, Paper) else models.log_gamma
+    gamma = task.safety.averaged if isinstance(task.risk, Paper) else task.safety
     taken = task.taken
     if models.cost is None:
         return _look_for_a_success(task, gamma, taken, rng)
@@ -46,7 +47,7 @@ def propose(task: Task, rng: np.random.Generator) -> Proposal:
         improvement, worth = doubt.improvement(models, screened, floor, situation.log_noise)
     score = Score(float(np.log(floor)) if floor > 0.0 else -np.inf)
     found = candidates.best(task.space, screened, improvement, gamma, score, taken, worth)
-    least = _least(task.risk, floor, task.calibration)
+    least = _least(task.risk, floor)
     if np.exp(found.log_gamma) < least:
         safest = candidates.best(task.space, screened, Flat(), gamma, Score(), taken)
         found = safest if safest.log_gamma > found.log_gamma else found
@@ -56,7 +57,7 @@ def propose(task: Task, rng: np.random.Generator) -> Proposal:
     return Proposal(found.x, p, admissible=p >= least)
 
 
-def _in_a_finite_space(task: Task, gamma: LogGamma, found: Found, least: float) -> Found:
+def _in_a_finite_space(task: Task, gamma: Gamma, found: Found, least: float) -> Found:
     """What was found, or a success again: where nothing new is left, or nothing that a user's floor allows."""
     nothing_new = candidates.is_taken(found.x[None], task.taken)[0]
     if not nothing_new and (is_bold(task.risk) or np.exp(found.log_gamma) >= least):
@@ -65,7 +66,7 @@ def _in_a_finite_space(task: Task, gamma: LogGamma, found: Found, least: float) 
     return again if again is not None and (nothing_new or again.log_gamma > found.log_gamma) else found
 
 
-def _look_for_a_success(task: Task, gamma: LogGamma, taken: Array, rng: np.random.Generator) -> Proposal:
+def _look_for_a_success(task: Task, gamma: Gamma, taken: Array, rng: np.random.Generator) -> Proposal:
     """The safest point (paper, after eq. 2); pending trials count as crashes, so that a batch spreads."""
     wary = gamma.with_crashes(task.seen.pending)
     box = Box.whole(task.space, task.dead_ends)
@@ -73,7 +74,7 @@ def _look_for_a_success(task: Task, gamma: LogGamma, taken: Array, rng: np.rando
     found = candidates.best(task.space, screened, Flat(), wary, Score(), taken)
     p = float(np.exp(gamma(found.x[None])[0]))
     spent = isinstance(task.risk, Budget) and task.risk.left(task.seen.crashed, len(task.seen.pending)) <= 0
-    least = _least(task.risk, 0.0, task.calibration)
+    least = _least(task.risk, 0.0)
     return Proposal(found.x, p, admissible=p >= least and not spent)
 
 
@@ -82,7 +83,6 @@ def _situation(task: Task, screened: Screen, worth: Array) -> Situation:
         log_value=worth + screened.log_gamma,
         log_gamma=screened.log_gamma,
         log_noise=float(np.log(task.surrogates.resolution)),
-        calibration=task.calibration,
         reported=task.reported,
         crashed=task.seen.crashed,
         cost=task.seen.cost,
@@ -92,7 +92,7 @@ def _situation(task: Task, screened: Screen, worth: Array) -> Situation:
     )
 
 
-def _success(task: Task, gamma: LogGamma, least: float) -> Found | None:
+def _success(task: Task, gamma: Gamma, least: float) -> Found | None:
     """The best success with this P(safe), else the safest, to be measured again.
 
     None if a changed space has none, or only in dead ends.
@@ -109,9 +109,9 @@ def _success(task: Task, gamma: LogGamma, least: float) -> Found | None:
     return Found(X[i], float(log_gamma[i]))
 
 
-def _least(risk: Risk, floor: float, calibration: Calibration) -> float:
-    """The model's P(safe) at which a point is still admissible; a user's floor is one of the reported P(safe)."""
-    return floor - TOLERANCE if not isinstance(risk, MinSafe) else calibration.needed(max(risk.p - TOLERANCE, _LEAST))
+def _least(risk: Risk, floor: float) -> float:
+    """P(safe) at which a point is still admissible."""
+    return floor - TOLERANCE if not isinstance(risk, MinSafe) else max(risk.p - TOLERANCE, _LEAST)
 
 
 def _paper_eta(task: Task) -> float:
