@@ -406,6 +406,13 @@ class TestInsight:
         assert seen.best.cost == max(t.cost for t in seen.trials if t.state == "success")
         assert seen.recommend().p_safe >= 0.85
 
+    def test_its_p_safe_is_that_of_a_trial_when_it_was_asked(self):
+        study = jumps(12)
+        study.ask({"knee": FloatDistribution(0, 1), "hip": FloatDistribution(0, 1)})
+        trial = records(study)[-1]
+        assert insight(study).p_safe(trial.params) == pytest.approx(trial.p_safe, abs=0.02)
+        assert insight(study).view.safety.calibration.shift != 0.0
+
     def test_it_blames_the_constraint_that_was_near_its_limit(self):
         study = optuna.create_study(sampler=CrashSampler(seed=0))
 
