@@ -3,8 +3,8 @@
     python benchmarks/calibration.py [--seeds 1] [--trials 60] [--problems all] [--save FILE] [--figure FILE]
     python benchmarks/calibration.py --load FILE [--figure FILE]
 
-For every study: P(safe) of each trial that the search proposed, as given by the model and as reported, and its outcome;
-and at every tenth trial, P(safe) at uniformly random x against the truth. Prints shares in bins of 0.1 and the largest
+For every study: P(safe) of each trial that the search proposed, before the correction and as reported, and its outcome;
+and at every tenth trial, both at uniformly random x against the truth. Prints shares in bins of 0.1 and the largest
 gap of a bin with 100 trials or more (at most 0.1), and draws the reliability plot. A saved file can be evaluated again
 without running anything.
 """
@@ -50,6 +50,7 @@ def run(study: Study) -> dict[str, Any]:
     """Predictions and outcomes of one study, as plain values."""
     problem, rng = problem_of(study.problem), np.random.default_rng(1000 + study.seed)
     optimizer = crashbo.Optimizer(problem.space, problem.constraints, seed=study.seed, start=[problem.safe_start(rng)])
+    blind_model: list[float] = []
     blind_p: list[float] = []
     blind_safe: list[bool] = []
     for number in range(study.trials):
@@ -64,7 +65,9 @@ def run(study: Study) -> dict[str, Any]:
                 optimizer.space.decode(u)
                 for u in optimizer.space.uniform(rng.random((RANDOM, optimizer.space.dimension)))
             ]
-            blind_p += map(float, optimizer.p_safe(points))
+            view = optimizer.view
+            blind_model += np.exp(view.safety.wary(np.array([optimizer.space.encode(p) for p in points]))).tolist()
+            blind_p += view.p_safe(points).tolist()
             blind_safe += [not problem.truth(p).crashed for p in points]
     proposed = [t for t in optimizer.trials if t.origin == "search" and t.p_model is not None]
     return {
@@ -73,6 +76,7 @@ def run(study: Study) -> dict[str, Any]:
         "model": [t.p_model for t in proposed],
         "reported": [t.p_safe for t in proposed],
         "safe": [t.state == "success" for t in proposed],
+        "random_model": blind_model,
         "random": blind_p,
         "random_safe": blind_safe,
     }
@@ -86,14 +90,12 @@ def replayed(record: dict[str, Any]) -> list[float]:
 
 def gathered(records: list[dict[str, Any]]) -> list[reliability.Reliability]:
     safe = np.concatenate([np.array(r["safe"], dtype=bool) for r in records])
+    random_safe = np.concatenate([np.array(r["random_safe"], dtype=bool) for r in records])
     return [
         reliability.gather(np.concatenate([r["model"] for r in records]), safe, "proposed, model"),
         reliability.gather(np.concatenate([replayed(r) for r in records]), safe, "proposed, reported"),
-        reliability.gather(
-            np.concatenate([r["random"] for r in records]),
-            np.concatenate([np.array(r["random_safe"], dtype=bool) for r in records]),
-            "random x",
-        ),
+        reliability.gather(np.concatenate([r["random_model"] for r in records]), random_safe, "random x, model"),
+        reliability.gather(np.concatenate([r["random"] for r in records]), random_safe, "random x, reported"),
     ]
 
 
@@ -110,9 +112,15 @@ def show(records: list[dict[str, Any]]) -> None:
         print(
             f"{r.name:20s} worst bin of 100 or more {r.worst():.3f} (at most 0.1), too sure by {over:+.3f} on average"
         )
-    safe = np.concatenate([np.array(r["safe"], dtype=bool) for r in records])
+    safe, random_safe = (
+        np.concatenate([np.array(r[key], dtype=bool) for r in records]) for key in ("safe", "random_safe")
+    )
     for name, p in (("model", [r["model"] for r in records]), ("reported", [replayed(r) for r in records])):
         print(f"log loss of proposals, {name:9s} {log_loss(np.concatenate(p), safe):.4f}")
+    for name, key in (("model", "random_model"), ("reported", "random")):
+        print(
+            f"log loss of random x,  {name:9s} {log_loss(np.concatenate([r[key] for r in records]), random_safe):.4f}"
+        )
 
 
 def main() -> None:

@@ -106,7 +106,7 @@ class CrashModel:
 
     @property
     def thresholds(self) -> tuple[float | None, ...]:
-        """One per constraint; None before a success was measured."""
+        """One per constraint, as given or the most probable one; None before a success was measured."""
         return tuple(
             h.threshold if self.fitted is None or thresholds.has_meaning(self.fitted.parametrisations[j]) else None
             for j, h in enumerate(self.posterior.hypers)

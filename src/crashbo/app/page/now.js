@@ -56,11 +56,11 @@ export class Now {
   }
 
   odds(study, trial, expected, insight) {
-    const p = trial.p_safe ?? expected?.p_safe, model = expected?.p_safe ?? trial.p_model;
+    const p = trial.p_safe ?? expected?.p_safe, model = trial.p_model;
     if (p === null || p === undefined) return el("div", { cls: "odds" }, el("div", { cls: "cap" }, "P(safe)"), el("div", { cls: "cap" }, "not known before the first results"));
     const tone = p >= 0.85 ? "var(--next)" : p >= 0.5 ? "var(--level)" : "var(--crash)";
     const lines = [];
-    if (typeof model === "number" && percent(model) !== percent(p)) lines.push(el("span", { title: "P(safe) is corrected by how earlier forecasts came true, and is that of the moment when the setting was chosen" }, "by the model alone, now ", el("b", {}, percent(model))));
+    if (typeof model === "number" && percent(model) !== percent(p)) lines.push(el("span", { title: "P(safe) is that of the moment when the setting was chosen: the model's, corrected by how earlier proposals turned out" }, "by the model alone ", el("b", {}, percent(model))));
     if (expected?.cost) lines.push(el("span", {}, `expected ${study.cost.label} `, el("b", {}, withUnit(number(expected.cost[0], 3), study.cost.unit)), ` (${number(expected.cost[1], 3)} to ${number(expected.cost[2], 3)})`));
     for (const c of study.constraints) {
       const e = expected?.measured?.[c.name], level = insight?.levels?.[c.name]?.value;
