@@ -9,7 +9,7 @@ from crashbo.optimizer.optimizer import Optimizer
 from crashbo.optimizer.records import Constraint, Crash, Outcome, Trial, Unmeasured, Void
 from crashbo.optimizer.study import Study
 from crashbo.optimizer.view import Recommendation
-from crashbo.search.risk import Budget, MinSafe
+from crashbo.search.risk import Budget, MinSafe, Price
 from crashbo.search.space import Choice, Float, Int, Space
 from crashbo.version import __version__
 
@@ -23,6 +23,7 @@ __all__ = [
     "MinSafe",
     "Optimizer",
     "Outcome",
+    "Price",
     "Recommendation",
     "Result",
     "Space",

@@ -18,7 +18,7 @@ from crashbo.optimizer.records import AnyConstraint, Constraint, Trial, Unmeasur
 from crashbo.optimizer.told import Told
 from crashbo.search import own
 from crashbo.search.design import Design
-from crashbo.search.risk import Adaptive, Budget, MinSafe, Paper, Risk
+from crashbo.search.risk import Budget, MinSafe, Paper, Price, Risk
 from crashbo.search.space import Choice, Float, Int, Parameter, Space
 from crashbo.search.surrogates import Memory
 
@@ -26,7 +26,7 @@ Array = NDArray[np.float64]
 
 VERSION = 1
 
-_RISKS: dict[str, type[Any]] = {"adaptive": Adaptive, "paper": Paper, "budget": Budget, "minsafe": MinSafe}
+_RISKS: dict[str, type[Any]] = {"price": Price, "paper": Paper, "budget": Budget, "minsafe": MinSafe}
 _PARAMETERS: dict[str, type[Any]] = {"float": Float, "int": Int}
 
 
@@ -98,6 +98,8 @@ def risk_in(saved: dict[str, Any]) -> Any:
     """The risk of plain values; the name of one that is the user's own."""
     if own.is_named(saved):
         return saved
+    if saved["kind"] == "adaptive":  # the default of old
+        return Price()
     values = {key: tuple(value) if isinstance(value, list) else value for key, value in saved.items() if key != "kind"}
     return _RISKS[saved["kind"]](**values)
 

@@ -19,7 +19,7 @@ from crashbo.optimizer.observed import calibration, observations
 from crashbo.optimizer.records import AnyConstraint, Constraint, Trial
 from crashbo.optimizer.study import Study
 from crashbo.search import candidates, recommend
-from crashbo.search.acquisition import LogEI
+from crashbo.search.risk import IMAGINED
 from crashbo.search.safety import Safety
 from crashbo.search.space import Params, is_number
 from crashbo.search.surrogates import Surrogates, fit_surrogates
@@ -186,7 +186,8 @@ class View:
         if models is None or models.cost is None or safety is None:
             return None
         screened = candidates.screen(self.study.space, models, safety, rng=np.random.default_rng(0))
-        gain = np.exp(LogEI(models.cost, models.eta)(screened.X) + screened.log_gamma).max()
+        gains = np.exp(models.improvement(screened.X) + screened.log_gamma)
+        gain = np.max(gains, where=screened.log_gamma >= np.log(IMAGINED), initial=0.0)
         return float(gain) / models.resolution
 
     def _points(self, params: Sequence[Params]) -> Array:

@@ -119,24 +119,30 @@ class Flat:
 
 @dataclass(frozen=True)
 class LogEI:
-    """log expected improvement of a cost posterior over eta."""
+    """log expected improvement of a cost posterior over eta.
+
+    With a noise it is the improvement that one more trial may show: by var / sqrt(var + noise^2) the posterior mean is
+    expected to move. Where the cost is known to within its noise, measuring it once more gains little.
+    """
 
     cost: Posterior
     eta: float
+    noise_std: float = 0.0
 
     def __call__(self, X: Array) -> Array:
         """log EI at X."""
         mean, var = self.cost.predict(0, X)
-        std = np.sqrt(var)
+        std = var / np.sqrt(var + self.noise_std**2)
         value: Array = np.log(std) + log_unit_improvement((self.eta - mean) / std)[0]
         return value
 
     def with_gradient(self, X: Array) -> ValueAndGradient:
         """log EI at X and its gradient."""
         mean, var, in_mean, in_var = self.cost.predict_with_gradient(0, X)
-        std = np.sqrt(var)
+        seen = var + self.noise_std**2
+        std = var / np.sqrt(seen)
         z = (self.eta - mean) / std
         value, rate = log_unit_improvement(z)
-        in_std = in_var / (2.0 * std[:, None])
+        in_std = in_var * ((1.0 - 0.5 * var / seen) / np.sqrt(seen))[:, None]
         in_z = (-in_mean - z[:, None] * in_std) / std[:, None]
         return np.log(std) + value, in_std / std[:, None] + rate[:, None] * in_z

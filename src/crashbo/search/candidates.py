@@ -22,9 +22,7 @@ MANY_TRIALS = 300  # judgement: past this many, every candidate and every doubt 
 _CENTRES = 4  # judgement: best trials with candidates around them
 _AROUND, _APART, _LEAST_APART = 0.5, 0.3, 1e-3  # judgement: how far around; distance of starts; in lengthscales
 _LEVELS = (0.99, 0.95, 0.8, 0.4, 0.05)  # judgement: of P(safe); between them lie the floors of `risk`
-# fitted: benchmarks/quality.py --problems hartmann6d; 69 % of 120 studies found the best basin, 48 % at 0.2
-_MARGIN = 0.4  # at either end of every range, which the first trials leave out
-_EARLY = 5.0  # judgement: trials per dimension over which this fades
+_REACH = 0.1  # fitted: benchmarks/families/tune.py; beyond the successes, of every range
 
 
 class Utility(Protocol):
@@ -51,17 +49,14 @@ class Box:
         return Box(np.zeros(space.dimension), np.ones(space.dimension), dead_ends)
 
     @staticmethod
-    def early(space: Space, tried: Array, trials: int, dead_ends: DeadEnds = NOWHERE) -> "Box":
-        """From the middle outwards in the first trials, unless some of the `tried` points lie farther out.
+    def near(space: Space, tried: Array, dead_ends: DeadEnds = NOWHERE) -> "Box":
+        """The `tried` points, and a little beyond them in every real coordinate.
 
-        With few trials expected improvement is largest in the corners, which are farthest from everything and very
-        many; few experiments have their optimum in one, and a trial there says little about other places. One in the
-        middle says something about every place.
+        In many dimensions most of the space lies far from all trials, and all of it promises the same there.
         """
-        margin = _MARGIN * max(0.0, 1.0 - trials / (_EARLY * space.dimension))
-        low = np.where(space.continuous, np.minimum(margin, tried.min(axis=0)), 0.0)
-        high = np.where(space.continuous, np.maximum(1.0 - margin, tried.max(axis=0)), 1.0)
-        return Box(np.maximum(low, 0.0), np.minimum(high, 1.0), dead_ends)
+        low = np.where(space.continuous, np.clip(tried.min(axis=0) - _REACH, 0.0, 1.0), 0.0)
+        high = np.where(space.continuous, np.clip(tried.max(axis=0) + _REACH, 0.0, 1.0), 1.0)
+        return Box(low, high, dead_ends)
 
 
 class Effort(NamedTuple):
@@ -136,7 +131,13 @@ def screen_around(
     centres = tried[np.argsort(-merit, kind="stable")[:_CENTRES]]
     wide = space.uniform(spread_points(min(effort.wide * D, effort.most), D, rng=rng))
     near = perturbations(np.clip(centres, 0.0, 1.0), effort.around, _AROUND * lengthscales, rng=rng)
-    X = np.vstack([box.low + (box.high - box.low) * wide, space.snap(np.clip(near, box.low, box.high))])
+    X = np.vstack(
+        [
+            box.low + (box.high - box.low) * wide,
+            space.snap(np.clip(near, box.low, box.high)),
+            space.steps(space.snap(centres[:1])[0]),
+        ]
+    )
     if box.dead_ends.hold(X).all():
         box = Box.whole(space, box.dead_ends)
     X = box.dead_ends.clear(X)

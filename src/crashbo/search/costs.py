@@ -3,7 +3,7 @@
 May import models and below.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,8 @@ ENOUGH = 3e-3  # nats: fits that begin where the last one ended must not stop sh
 _NEIGHBOURS = 0.1  # root-mean-square distance per coordinate within which trials count as one cluster
 _FENCE = 3.0  # spreads above the median
 _HUGE = 30.0  # spreads past the fence
+_LOUD = 0.5  # of the cost's spread: noise with which a second fit begins
+_ENOUGH_FOR_NOISE = 5  # costs that it takes to tell noise from a cost that varies over short distances
 _FEW = 4  # other costs that it takes to call one huge
 _SHARE = 6  # one huge cost, and another per this many, are outliers: more are not
 _PLAUSIBLE = 2.0  # standard deviations above what is expected
@@ -119,7 +121,14 @@ class Costs:
 
 
 def fit_cost(X: Array, cost: Array, noise_std: float | None, prior: Hyperprior, start: Warm | None = None) -> Posterior:
-    """The cost's GP, its hyperparameters learnt."""
+    """The cost's GP, its hyperparameters learnt.
+
+    Noise can pass for a cost that varies over short distances. A fit that began so stays so: another begins with noise.
+    """
     data = measured_data(X, cost)
     p = parametrise(data.Y[0], data.sign[0], prior, dimension=X.shape[1], labelled=False, noise_std=noise_std)
-    return fit(data, (p,), start=start, enough=ENOUGH).posterior
+    found = fit(data, (p,), start=start, enough=ENOUGH)
+    if noise_std is None and len(X) >= _ENOUGH_FOR_NOISE:
+        loud = fit(data, (replace(p, start=replace(p.start, noise_std=_LOUD)),), enough=ENOUGH)
+        found = max(found, loud, key=lambda fitted: fitted.log_posterior)
+    return found.posterior

@@ -1,19 +1,14 @@
-"""Risk: how low P(safe) may be for the sake of gain.
+"""Risk: what a crash costs, and how low P(safe) may be.
 
 May import models and below.
 
-A risk turns the situation of a study into a floor of its P(safe) (see `safety`), above which the acquisition is
-EI x P(safe). `Adaptive` is our default:
-- usually the floor is high: caution lowers both crashes and regret, since the gain beyond the boundary is
-  mostly imagined;
-- once points that are all but safe promise less than a third of the noise, crashes buy nothing near the best point,
-  and the floor rises further;
-- but a study may sit in one of several safe regions. So where a point below the floor promises a multiple of
-  what any point above it does, a leap is allowed. Every leap that crashes lengthens the wait for the next;
-- where crashes are not blamed on one of several causes, all are suspects and P(safe) is low everywhere away from the
-  trials. Then the safest leap that is worth it tells the most, and the safer it is, the shorter the wait;
-- and where nothing at all is left to gain, the strategy doubts its model of the cost and searches elsewhere,
-  above the floor.
+A trial is worth its expected gain per expected price: EI x P / (P + c (1 - P)), where P is the study's P(safe) (see
+`safety`) and a crash costs as much as c trials. A risk gives the price c and a floor of P(safe), by the situation of the
+study:
+- `Price`, our default, has a low floor: what a model promises where it is all but sure of a crash is imagined. Once
+  nothing above that floor is worth a trial, crashes buy nothing any more, and the floor is a high one;
+- `Budget` has the price at which the crashes that are left would last;
+- `MinSafe` has its user's floor and the paper's price, `Paper` no floor and a price of one trial: plain EI x P.
 """
 
 from collections.abc import Mapping
@@ -28,36 +23,39 @@ from crashbo.search.space import is_number
 
 Array = NDArray[np.float64]
 
-# judgement: some were compared on the paper's benchmarks, as benchmarks/tuning_problems.py says; no fit is on record
+# judgement
 TOLERANCE = 0.01  # by which a point may fall short of the floor's P(safe) and still be admissible
 STEEP = 100.0  # slope below the floor where log Gamma itself has no weight
-ALL_BUT_SAFE = 0.9  # P(safe) of the points that show whether anything is left to gain; only by chance equal to _USUAL
-_USUAL = 0.9  # floor
-_LOG_WORTHWHILE = float(np.log(0.3))  # a gain of this share of the noise is worth a leap, or a trial at all
-_PAID = 2.0  # times the noise: improvement over the best cost with which a leap has paid
-_MOST_BACKOFFS = 10  # leaps in vain that lengthen the wait
-_NEARLY = 0.9  # of the odds of the safest point: about as safe
-_USUAL_ROW = 3  # crashes in a row that are not unusual where no point is safe
-_HALF = 0.5  # crash that is added to those spent: otherwise the only one of a budget could be spent at once
-# derived: reported P(safe) below which a trial was a leap: the floor less twice the tolerance, clear of its edge
-_LEAPT = _USUAL - 2.0 * TOLERANCE
+IMAGINED = 0.2  # P(safe) below which a promise counts for nothing
+SURE = 0.9  # P(safe) of trials when nothing is worth a crash
+_LOG_WORTHWHILE = float(np.log(0.3))  # a gain of this share of the noise is worth a trial
+_NEARLY = 0.9  # times the P(safe) of the safest point: where none reaches the floor, one about as safe is tried
+_LEAST = 1e-9  # of a floor
+_LAST = 30.0  # trials that the last crash of a budget costs in a study of unknown length
 
 
 @dataclass(frozen=True)
 class Score:
-    """Utility + log Gamma with a penalty below the floor of P(safe), which has a gradient everywhere."""
+    """Utility + log Gamma - log of the expected price, with a penalty below the floor of P(safe).
+
+    It has a gradient everywhere.
+    """
 
     log_floor: float = -np.inf
     weight: float = 1.0  # of log Gamma
     steepness: float = 30.0  # judgement: of the slope below the floor, beside log Gamma's own
+    price: float = 1.0  # of a crash, in trials
 
     def __call__(self, utility: Array, log_gamma: Array) -> Array:
         """The score of points."""
-        return utility + self.weight * log_gamma + self.steepness * self._shortfall(log_gamma)
+        price = np.log1p((self.price - 1.0) * -np.expm1(log_gamma))
+        return utility + self.weight * log_gamma - price + self.steepness * self._shortfall(log_gamma)
 
     def with_gradient(self, utility: tuple[Array, Array], gamma: tuple[Array, Array]) -> tuple[Array, Array]:
         """The score of points and its gradient, from those of its two terms."""
-        pull = self.weight + np.where(gamma[0] < self.log_floor, self.steepness, 0.0)
+        dearer, p = self.price - 1.0, np.exp(gamma[0])
+        pull = self.weight + dearer * p / (1.0 + dearer * (1.0 - p))
+        pull += np.where(gamma[0] < self.log_floor, self.steepness, 0.0)
         return self(utility[0], gamma[0]), utility[1] + pull[:, None] * gamma[1]
 
     def _shortfall(self, log_gamma: Array) -> Array:
@@ -76,28 +74,28 @@ class Situation:
     cost: Array  # NaN where none is known
     pending: int
     trials_left: int | None
-    is_ambiguous: bool = False  # whether some crash may have had any of several causes
 
     def log_gain(self, floor: float) -> float:
         """The largest log value of candidates with at least this P(safe)."""
         return float(np.max(self.log_value, where=self.log_gamma >= np.log(floor), initial=-np.inf))
 
-    @property
-    def crashed_in_a_row(self) -> int:
-        """How many of the last trials crashed, one after the other."""
-        return len(self.crashed) - 1 - int(np.max(np.flatnonzero(~self.crashed), initial=-1))
-
     def is_exhausted(self, floor: float) -> bool:
-        """Whether candidates with at least this P(safe), or all but safe ones, promise nothing worth a trial."""
-        return self.log_gain(min(floor, ALL_BUT_SAFE)) < self.log_noise + _LOG_WORTHWHILE
+        """Whether candidates with at least this P(safe) promise nothing worth a trial."""
+        return self.log_gain(floor) < self.log_noise + _LOG_WORTHWHILE
+
+    def within_reach(self, floor: float) -> float:
+        """The floor, or where no candidate reaches it, nearly the P(safe) of the safest."""
+        safest = float(np.exp(self.log_gamma.max()))
+        return floor if safest >= floor else max(_NEARLY * safest, _LEAST)
 
 
 @runtime_checkable
 class Risk(Protocol):
     """How much risk a study takes: a frozen record of its parameters.
 
-    One of your own needs nothing but `floor`. With `bold = False` a study without start points begins at the centre of
-    its space; `trials`, where it has that, is the announced length of the study.
+    One of your own needs nothing but `floor`. A method `price` of the situation, where it has that, gives what a crash
+    costs, in trials. With `bold = False` a study without start points begins at the centre of its space, and does not
+    look around; `trials`, where it has that, is the announced length of the study.
     """
 
     def floor(self, situation: Situation) -> float:
@@ -105,54 +103,26 @@ class Risk(Protocol):
 
 
 @dataclass(frozen=True)
-class Adaptive:
-    """Our default: cautious, more so when nothing is left to gain, with rare leaps elsewhere."""
+class Price:
+    """A crash costs as much as `crash` trials. With that of three it is our default."""
 
-    # judgement, but for backoff; small_leaps were found by benchmarks/two_causes.py, on its press
-    usual: float = _USUAL
-    raised: float = 0.97
-    leap: float = 0.1
-    small_leaps: tuple[float, ...] = (0.75, 0.5, 0.25)  # while the cause of some crash is ambiguous
-    worth: float = 2.0  # times the gain above the floor that a leap must promise
-    patience: float = 2.0  # trials between leaps
-    backoff: float = 1.3  # fitted: benchmarks/quality.py --problems tuning; every leap that crashes lengthens the wait
-    odds: float = 0.5  # times those of the safest point suffice where nothing reaches the floor
+    crash: float = 3.0  # fitted: benchmarks/families/tune.py; two to five were level in regret, and dearer ones crash less
+
+    def __post_init__(self) -> None:
+        if not is_number(self.crash) or self.crash < 1.0:
+            raise ValueError(
+                f"Price must be given the trials that a crash costs, at least 1; got {self.crash!r}. 3 is the default."
+            )
+        object.__setattr__(self, "crash", float(self.crash))
 
     def floor(self, situation: Situation) -> float:
-        """See the module's docstring."""
-        leap = self.leap_now(situation)
-        return self.step(situation) if leap is None else leap
+        """A low one, until nothing is worth a crash any more."""
+        low = situation.within_reach(IMAGINED)
+        return situation.within_reach(SURE) if situation.is_exhausted(low) else low
 
-    def leap_now(self, situation: Situation) -> float | None:
-        """The floor of a leap, where one is worth it and the last is long enough ago."""
-        price = max(situation.log_noise + _LOG_WORTHWHILE, situation.log_gain(self.usual) + float(np.log(self.worth)))
-        leaps = (*self.small_leaps, self.leap) if situation.is_ambiguous else (self.leap,)
-        leap = next((leap for leap in leaps if situation.log_gain(leap) > price), None)
-        return leap if leap is not None and self._rested(situation, leap) else None
-
-    def step(self, situation: Situation) -> float:
-        """The floor of a trial that is no leap."""
-        floor = self.raised if situation.is_exhausted(1.0) else self.usual
-        safest = float(np.exp(situation.log_gamma.max()))
-        if safest >= floor:
-            return floor
-        # The safest point is one that is known already, and nothing is learnt there: so a share of its odds suffices.
-        # But when trial after trial crashes, ever less should be risked.
-        odds = 1.0 - (1.0 - self.odds) / (1.0 + max(situation.crashed_in_a_row - _USUAL_ROW, 0))
-        return odds * safest / (1.0 - safest + odds * safest)
-
-    def _rested(self, situation: Situation, leap: float) -> bool:
-        """Whether the last leap is long enough ago, given how safe this is and how many crashed since one paid."""
-        noise = float(np.exp(situation.log_noise))
-        best, in_vain, last = np.inf, 0, -np.inf
-        told = zip(situation.reported, situation.crashed, situation.cost, strict=True)
-        for i, (p, crashed, cost) in enumerate(told):
-            if p < _LEAPT:
-                last = i
-                in_vain = in_vain + 1 if crashed else 0 if cost < best - _PAID * noise else in_vain
-            best = float(np.fmin(best, cost))
-        wait = self.patience * (1.0 - leap) / (1.0 - self.leap) * self.backoff ** min(in_vain, _MOST_BACKOFFS)
-        return bool(len(situation.cost) - last >= wait)
+    def price(self, situation: Situation) -> float:
+        """Always the same."""
+        return self.crash
 
 
 @dataclass(frozen=True)
@@ -186,23 +156,16 @@ class MinSafe:
 class Budget:
     """At most `crashes` crashes over `trials` trials, pending ones counted as possible crashes.
 
-    Crashes buy the most in leaps, which find what no careful step does, late in a study too. So some are
-    saved for them:
-    - leaps, as the default takes them, are allowed while the crashes spent, plus half a crash, are no larger a share of
-      the budget than the share of trials to the power of `pace`: somewhat more freely in the beginning;
-    - any other trial keeps to a floor at which the rest of the budget would last if all trials to come were just as
-      safe: at least the default's, and at most `safest`, since a study with a higher floor finds nothing any more.
-      Where no point reaches it and more is spent than was due, one about as safe as the safest is tried;
-    - when nothing is left, proven settings are repeated.
-    Without a number of trials it does as the default until the last crash, which is for steps at `safest`.
+    A crash costs as many trials as are left for each crash that is left, at least as many as by default: so a study that
+    has spent much of its budget becomes careful, and one that has not pays for what it may find, late, too. When
+    nothing is left, proven settings are repeated. Without a number of trials it does as the default until the last crash,
+    which is dear.
     """
 
     crashes: int
     trials: int | None = None
 
     bold: ClassVar[bool] = False
-    safest: ClassVar[float] = 0.98  # judgement: above 0.995 studies found nothing any more
-    pace: ClassVar[float] = 0.5  # fitted: benchmarks/quality.py --risk budget:10, wells5d and hartmann6d, against 0.75
 
     def __post_init__(self) -> None:
         for name, value, least in (("crashes", self.crashes, 0), ("trials", self.trials, 1)):
@@ -213,44 +176,32 @@ class Budget:
             object.__setattr__(self, name, int(value))
 
     def floor(self, situation: Situation) -> float:
-        """That of a leap or of a step, by the class's rules; 1 when only proven settings are left."""
-        left = self.left(situation.crashed, situation.pending)
-        if left <= 0:
-            return 1.0
-        usual = self._lasting(situation.trials_left, left)
-        cautious = Adaptive(usual=usual, raised=max(usual, Adaptive.raised))
-        if self._in_pace(situation, left):
-            return cautious.floor(situation)
-        return replace(cautious, odds=_NEARLY).step(situation)
+        """The default's; 1 when only proven settings are left."""
+        return Price().floor(situation) if self.left(situation.crashed, situation.pending) > 0 else 1.0
+
+    def price(self, situation: Situation) -> float:
+        """The trials that are left for each crash that is left."""
+        left = max(self.left(situation.crashed, situation.pending), 1)
+        if situation.trials_left is None:
+            return Price.crash if left > 1 else _LAST
+        return max(Price.crash, situation.trials_left / left)
 
     def left(self, crashed: NDArray[np.bool_], pending: int) -> int:
         """The crashes that may still be risked."""
         return self.crashes - int(crashed.sum()) - pending
 
-    def _lasting(self, trials_left: int | None, left: int) -> float:
-        """The P(safe) at which the crashes left last for the trials to come."""
-        if trials_left is None:
-            return Adaptive.usual if left > 1 else self.safest
-        return min(max(1.0 - left / max(trials_left, 1), Adaptive.usual), self.safest)
-
-    def _in_pace(self, situation: Situation, left: int) -> bool:
-        """Whether the crashes spent, plus half a crash, are no more than were due by now."""
-        if situation.trials_left is None:
-            return left > 1
-        told = len(situation.crashed)
-        share = float(told / max(told + situation.trials_left, 1))
-        return bool(self.crashes - left + _HALF <= self.crashes * share**self.pace)
-
 
 def risk_of(risk: Any) -> Risk:
-    """The risk that a `risk` argument names; as plain values, {"min_safe": 0.9} or {"crashes": 5, "trials": 50}."""
+    """The risk that a `risk` argument names; as plain values, {"price": 5}, {"min_safe": 0.9} or {"crashes": 5}."""
     if risk is None:
-        return Adaptive()
+        return Price()
     if isinstance(risk, str) and risk == "paper":
         return Paper()
     if own.is_named(risk):
         raise own.refusal("risk", risk)
     if isinstance(risk, Mapping):
+        if set(risk) == {"price"}:
+            return Price(risk["price"])
         if set(risk) == {"min_safe"}:
             return MinSafe(risk["min_safe"])
         if "crashes" in risk and set(risk) <= {"crashes", "trials"}:
@@ -259,8 +210,8 @@ def risk_of(risk: Any) -> Risk:
         length_of(risk)
         return risk
     raise ValueError(
-        "risk must be None, 'paper', Budget, MinSafe, {min_safe = 0.9}, {crashes = 5, trials = 50}, or a record of "
-        f"your own with a method `floor`; got {risk!r}. None is our default."
+        "risk must be None, 'paper', Price, Budget, MinSafe, {price = 5}, {min_safe = 0.9}, {crashes = 5, trials = 50}, "
+        f"or a record of your own with a method `floor`; got {risk!r}. None is our default."
     )
 
 
@@ -275,6 +226,16 @@ def floor_of(risk: Risk, situation: Situation) -> float:
     if not is_number(floor) or not 0.0 <= floor <= 1.0:
         raise ValueError(f"risk must return a floor between 0 and 1; {risk!r} returned {floor!r}. Mend its `floor`.")
     return float(floor)
+
+
+def price_of(risk: Risk, situation: Situation) -> float:
+    """What a crash costs by a risk, in trials; one, where it does not say."""
+    if not hasattr(risk, "price"):
+        return 1.0
+    price = risk.price(situation)
+    if not is_number(price) or price < 1.0:
+        raise ValueError(f"risk must return a price of at least 1 trial; {risk!r} returned {price!r}. Mend its `price`.")
+    return float(price)
 
 
 def length_of(risk: Risk) -> int | None:

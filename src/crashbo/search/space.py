@@ -263,6 +263,20 @@ class Space:
                 out[:, at] = np.minimum(np.floor(out[:, at] * count), count - 1) / max(count - 1, 1)
         return self.snap(out)
 
+    def steps(self, u: Array) -> Array:
+        """The points that are one step from u in a whole number, or another option, (m, dimension)."""
+        params, found = self.decode(u), []
+        for name, p, at in self._slices():
+            if name in self.fixed or isinstance(p, Float):
+                continue
+            now = params[name]
+            others = [o for o in p.options if o != now] if isinstance(p, Choice) else [now - 1, now + 1]
+            for other in filter(p.accepts, others):
+                step = np.array(u, dtype=float)
+                step[at] = p.encode(other)
+                found.append(step)
+        return np.array(found).reshape(-1, len(u))
+
     def _slices(self) -> Iterator[tuple[str, Parameter, slice]]:
         start = 0
         for name, p in self.parameters.items():

@@ -21,6 +21,7 @@ from crashbo.models.hyperpriors import Hyperprior
 from crashbo.models.latent import Posterior, Warm
 from crashbo.models.parametrisation import Parametrisation
 from crashbo.models.regression import measured_data
+from crashbo.search.acquisition import LogEI
 from crashbo.search.calibration import Calibration
 from crashbo.search.costs import ENOUGH, Costs
 from crashbo.search.safety import Safety
@@ -141,6 +142,12 @@ class Surrogates:
         """
         assert self.cost is not None
         return float(self.cost.mean_at_trials(0).min())
+
+    @property
+    def improvement(self) -> LogEI:
+        """What a trial may be expected to gain if it does not crash."""
+        assert self.cost is not None
+        return LogEI(self.cost, self.eta, self.cost_noise_std)
 
     @property
     def cost_noise_std(self) -> float:

@@ -10,7 +10,7 @@ from dataclasses import asdict, is_dataclass, replace
 from typing import Any
 
 from crashbo.search import own
-from crashbo.search.risk import Adaptive, Paper, Risk
+from crashbo.search.risk import Paper, Price, Risk
 from crashbo.search.space import Space
 from crashbo.search.surrogates import GivenThreshold
 from crashbo.strategies import eic_classifier, eicc, floor_padding, random, sobol
@@ -91,7 +91,7 @@ def check(strategy: Strategy, space: Space, thresholds: tuple[GivenThreshold, ..
     if isinstance(strategy, Demanding):
         strategy.check(space, thresholds)
     deaf = _name(strategy) not in (None, "eicc")
-    if deaf and risk not in (Adaptive(), Paper()):
+    if deaf and risk not in (Price(), Paper()):
         raise ValueError(f"risk must be None with strategy {plain(strategy)!r}; got {risk!r}. Only 'eicc' heeds it.")
 
 

@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 from crashbo.search import candidates, doubt
 from crashbo.search.acquisition import Flat, LogEI, LogGamma
 from crashbo.search.candidates import Box, Found, Screen
-from crashbo.search.risk import TOLERANCE, Budget, MinSafe, Paper, Risk, Score, Situation, floor_of, is_bold
+from crashbo.search.maximise import spread_points
+from crashbo.search.risk import TOLERANCE, Budget, MinSafe, Paper, Risk, Score, Situation, floor_of, is_bold, price_of
 from crashbo.search.safety import Safety
-from crashbo.search.space import SLACK
+from crashbo.search.space import SAME, SLACK, Choice
 from crashbo.strategies.base import Proposal, Task
 
 Array = NDArray[np.float64]
@@ -23,29 +24,29 @@ Gamma = Safety | LogGamma  # of the paper's rule the latter
 _PROVEN = 0.995  # P(safe) of a success that may be repeated when no crash is left: one near its threshold may yet crash
 _LIKELY = 0.5  # P(safe) of a success that is tried again where nothing new is left
 _LEAST = 1e-9  # P(safe) in place of a floor of zero or less
+_FIRST = 5  # trials of a bold study before it looks for gain
+_LOOKED_AT = 16  # points of which the next first trial is one
 
 
 def propose(task: Task, rng: np.random.Generator) -> Proposal:
-    """The point that maximises log EI + log Gamma under the study's risk."""
-    models = task.surrogates
+    """The point of largest expected gain per expected price, under the study's risk."""
+    models, taken, trials = task.surrogates, task.taken, len(task.seen.numbers)
     gamma = task.safety.averaged if isinstance(task.risk, Paper) else task.safety
-    taken = task.taken
     if models.cost is None:
         return _look_for_a_success(task, gamma, taken, rng)
-    tried, trials = task.seen.X[task.seen.succeeded], len(task.seen.numbers)
-    whole = Box.whole(task.space, task.dead_ends)
-    box = whole if isinstance(task.risk, Paper) else Box.early(task.space, tried, trials, task.dead_ends)
-    improvement = LogEI(models.cost, _paper_eta(task) if isinstance(task.risk, Paper) else models.eta)
-    rough = candidates.screen(task.space, models, replace(gamma, ensemble=models.ensemble.middle), box, rng=rng)
+    if trials + len(task.seen.pending) < _first_trials(task):
+        return _look_around(task, gamma, rng)
+    improvement = _improvement(task)
+    rough = candidates.screen(task.space, models, replace(gamma, ensemble=models.ensemble.middle), _box(task), rng=rng)
     ensemble_gamma = gamma if models.ensemble.is_several else None
     screened, worth = candidates.narrowed(rough, improvement(rough.X), ensemble_gamma, trials)
     situation = _situation(task, screened, worth)
-    floor = floor_of(task.risk, situation)
+    floor, price = floor_of(task.risk, situation), price_of(task.risk, situation)
     if floor >= 1.0 and (proven := _success(task, gamma, _PROVEN)) is not None:
         return Proposal(proven.x, float(np.exp(proven.log_gamma)))
     if not isinstance(task.risk, Paper) and situation.is_exhausted(floor):
         improvement, worth = doubt.improvement(models, screened, floor, situation.log_noise)
-    score = Score(float(np.log(floor)) if floor > 0.0 else -np.inf)
+    score = Score(float(np.log(floor)) if floor > 0.0 else -np.inf, price=price)
     found = candidates.best(task.space, screened, improvement, gamma, score, taken, worth)
     least = _least(task.risk, floor)
     if np.exp(found.log_gamma) < least:
@@ -55,6 +56,41 @@ def propose(task: Task, rng: np.random.Generator) -> Proposal:
         found = _in_a_finite_space(task, gamma, found, least)
     p = float(np.exp(found.log_gamma))
     return Proposal(found.x, p, admissible=p >= least)
+
+
+def _box(task: Task) -> Box:
+    """Where to look: in turns in the whole space, and near what has succeeded."""
+    if isinstance(task.risk, Paper) or (len(task.seen.numbers) + len(task.seen.pending)) % 2 == 0:
+        return Box.whole(task.space, task.dead_ends)
+    return Box.near(task.space, task.seen.X[task.seen.succeeded], task.dead_ends)
+
+
+def _improvement(task: Task) -> LogEI:
+    """The paper's is of the best observation, as if there were no noise."""
+    models = task.surrogates
+    assert models.cost is not None
+    if isinstance(task.risk, Paper):
+        return LogEI(models.cost, float(models.cost.data.Y[0, : models.successes].min()))
+    return models.improvement
+
+
+def _first_trials(task: Task) -> int:
+    """How many trials there are before the search looks for gain: enough for every option once."""
+    if isinstance(task.risk, Paper) or not is_bold(task.risk):
+        return 0
+    options = [len(p.options) for p in task.space.parameters.values() if isinstance(p, Choice)]
+    return max(_FIRST, *options) if options else _FIRST
+
+
+def _look_around(task: Task, gamma: Gamma, rng: np.random.Generator) -> Proposal:
+    """The point that opens up the most of the space, by the volume about it that is empty, per expected price."""
+    D = task.space.dimension
+    X = task.dead_ends.clear(task.space.uniform(spread_points(_LOOKED_AT, D, rng=rng)))
+    gaps = np.min(np.linalg.norm(X[:, None, :] - task.taken[None, :, :], axis=2), axis=1)
+    log_gamma = gamma(X)
+    price = price_of(task.risk, _situation(task, Screen(X, log_gamma, np.ones(D), Box.whole(task.space)), log_gamma))
+    i = int(np.argmax(Score(price=price)(D * np.log(np.maximum(gaps, SAME)), log_gamma)))
+    return Proposal(X[i], float(np.exp(log_gamma[i])))
 
 
 def _in_a_finite_space(task: Task, gamma: Gamma, found: Found, least: float) -> Found:
@@ -88,7 +124,6 @@ def _situation(task: Task, screened: Screen, worth: Array) -> Situation:
         cost=task.seen.cost,
         pending=len(task.seen.pending),
         trials_left=task.trials_left,
-        is_ambiguous=bool(task.surrogates.crash.data.joint.any()),
     )
 
 
@@ -112,9 +147,3 @@ def _success(task: Task, gamma: Gamma, least: float) -> Found | None:
 def _least(risk: Risk, floor: float) -> float:
     """P(safe) at which a point is still admissible."""
     return floor - TOLERANCE if not isinstance(risk, MinSafe) else max(risk.p - TOLERANCE, _LEAST)
-
-
-def _paper_eta(task: Task) -> float:
-    """The best observation so far, on the scale that the cost model sees."""
-    assert task.surrogates.cost is not None
-    return float(task.surrogates.cost.data.Y[0, : task.surrogates.successes].min())
