@@ -6,7 +6,7 @@ import pytest
 from crashbo.search.candidates import Box, best, screen_around
 from crashbo.search.dead_ends import NOWHERE, DeadEnds
 from crashbo.search.design import Design
-from crashbo.search.risk import Adaptive, Score
+from crashbo.search.risk import Price, Score
 from crashbo.search.space import Choice, Float, Int, Space
 
 PLANE = Space.of({"x": (0.0, 1.0), "y": (0.0, 1.0)})
@@ -111,7 +111,7 @@ def test_a_box_that_is_one_dead_end_is_left():
 
 
 def test_the_design_passes_over_dead_ends():
-    design = Design.for_study(PLANE, Adaptive(), None, np.random.default_rng(0))
+    design = Design.for_study(PLANE, Price(), None, np.random.default_rng(0))
     points, step = [], design
     for _ in range(4):
         step, x = step.next(PLANE)
@@ -125,5 +125,5 @@ def test_the_design_passes_over_dead_ends():
 def test_the_design_of_a_line_ends_in_its_last_gap():
     line = Space.of({"x": (0.0, 1.0)})
     closed = dead_ends(np.repeat(np.arange(0.0, 0.985, 0.0399), 2)[:, None], np.zeros((0, 1)), line)
-    design = Design.for_study(line, Adaptive(), None, np.random.default_rng(0))
+    design = Design.for_study(line, Price(), None, np.random.default_rng(0))
     assert not closed.hold(line.encode(design.next_new(line, [], closed)[1])[None])[0]

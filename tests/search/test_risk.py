@@ -5,7 +5,19 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from crashbo.search.risk import Adaptive, Budget, MinSafe, Paper, Score, Situation, announced, risk_of
+from crashbo.search.risk import (
+    IMAGINED,
+    SURE,
+    Budget,
+    MinSafe,
+    Paper,
+    Price,
+    Score,
+    Situation,
+    announced,
+    price_of,
+    risk_of,
+)
 
 
 def situation(*, gain=1.0, gain_anywhere=1.0, noise=0.01, crashes=0, successes=20, pending=0, trials_left=None):
@@ -37,60 +49,56 @@ SITUATIONS = [
 ]
 
 
-@pytest.mark.parametrize("risk", [Adaptive(), Paper(), MinSafe(0.9), Budget(10), Budget(10, 100)])
+RISKS = [Price(), Price(crash=20), Paper(), MinSafe(0.9), Budget(10), Budget(10, 100)]
+
+
+@pytest.mark.parametrize("risk", RISKS)
 @pytest.mark.parametrize("at", SITUATIONS)
-def test_every_floor_is_a_probability(risk, at):
+def test_every_floor_is_a_probability_and_every_price_at_least_a_trial(risk, at):
     assert 0.0 <= risk.floor(at) <= 1.0
+    assert price_of(risk, at) >= 1.0
 
 
 @pytest.mark.parametrize("at", SITUATIONS)
 def test_the_paper_has_no_floor_and_min_safe_the_one_that_was_given(at):
     assert Paper().floor(at) == MinSafe(0.0).floor(at) == 0.0
     assert MinSafe(0.93).floor(at) == 0.93
+    assert price_of(Paper(), at) == price_of(MinSafe(0.93), at) == 1.0
 
 
-def test_the_default_pays_less_for_crashes_when_nothing_is_left_to_gain():
-    rich, poor = situation(), situation(gain=1e-9, gain_anywhere=1e-9)
-    assert Adaptive().floor(poor) > Adaptive().floor(rich)
+@pytest.mark.parametrize("at", SITUATIONS)
+def test_a_price_is_the_one_that_was_given(at):
+    assert price_of(Price(crash=5), at) == 5.0
 
 
-def leaping(promises, *, last=None, ambiguous=True):
-    """Twenty safe trials, a leap in vain `last` trials ago; promises of points by their P(safe)."""
-    at = situation(gain=1e-9)
-    predicted, cost, n = at.reported.copy(), at.cost.copy(), len(at.cost)
-    if last is not None:
-        predicted[n - last], cost[n - last] = 0.5, np.nan
-    p = np.array([0.999, *promises])
-    return replace(
-        at,
-        log_gamma=np.log(p),
-        log_value=np.log([1e-9, *promises.values()]),
-        reported=predicted,
-        cost=cost,
-        crashed=np.isnan(cost),
-        is_ambiguous=ambiguous,
-    )
+def test_the_default_risks_no_crash_when_nothing_is_worth_one():
+    assert Price().floor(situation()) == Price().floor(situation(gain=1e-9)) == IMAGINED
+    assert Price().floor(situation(gain=1e-9, gain_anywhere=1e-9)) == SURE
 
 
-def test_the_least_daring_leap_that_is_worth_it_is_taken():
-    assert Adaptive().floor(leaping({0.8: 1.0, 0.3: 9.0})) == 0.75
-    assert Adaptive().floor(leaping({0.8: 1e-9, 0.3: 9.0})) == 0.25
-    assert Adaptive().floor(leaping({0.8: 1e-9, 0.05: 9.0})) >= 0.9
-    assert Adaptive().floor(leaping({0.8: 1.0, 0.3: 9.0}, ambiguous=False)) == 0.1
+def test_what_is_promised_where_a_crash_is_all_but_sure_is_worth_nothing():
+    at = replace(situation(gain=1e-9), log_gamma=np.log([0.999, 0.5 * IMAGINED]))
+    assert Price().floor(at) == SURE
 
 
-def test_a_daring_leap_waits_longer_than_a_small_one():
-    small, daring = {0.8: 1.0}, {0.15: 1.0}
-    assert Adaptive().floor(leaping(small, last=1)) == 0.75
-    assert Adaptive().floor(leaping(daring, last=1)) >= 0.9
-    assert Adaptive().floor(leaping(daring, last=3)) == 0.1
+@pytest.mark.parametrize("safest", [0.6, 0.1, 1e-30])
+def test_where_nothing_reaches_a_floor_a_point_about_as_safe_as_can_be_does(safest):
+    at = replace(situation(), log_gamma=np.log([safest, 0.5 * safest]), log_value=np.full(2, -30.0))
+    assert 0.0 < Price().floor(at) <= max(safest, 1e-9)
+    assert Price().floor(at) > 0.5 * safest
 
 
-def test_a_budget_asks_for_no_less_safety_the_less_is_left_of_it():
-    told = [situation(crashes=k, trials_left=50) for k in range(11)]
-    floors = [Budget(10, 100).floor(at) for at in told]
-    assert floors == sorted(floors)
-    assert floors[-1] == 1.0
+def test_the_price_by_a_budget_is_what_is_left_for_each_crash():
+    assert price_of(Budget(10, 100), situation(crashes=5, trials_left=40)) == 8.0
+    assert price_of(Budget(10, 100), situation(crashes=7, pending=1, trials_left=40)) == 20.0
+    assert price_of(Budget(10, 100), situation(crashes=0, trials_left=5)) == Price.crash
+
+
+def test_a_budget_pays_no_less_for_a_crash_the_less_is_left_of_it():
+    prices = [price_of(Budget(10, 100), situation(crashes=k, trials_left=50)) for k in range(10)]
+    assert prices == sorted(prices)
+    longer = [price_of(Budget(6), situation(trials_left=left)) for left in (5, 50, 500)]
+    assert longer == sorted(longer)
 
 
 @pytest.mark.parametrize(("crashes", "pending"), [(5, 0), (6, 0), (2, 3), (0, 5), (3, 4)])
@@ -99,75 +107,15 @@ def test_a_spent_budget_allows_proven_settings_only_and_counts_what_is_pending(c
     assert Budget(0).floor(situation()) == 1.0
 
 
-@pytest.mark.parametrize(
-    ("crashes", "trials_left", "least"), [(0, 80, 0.9), (6, 80, 0.95), (8, 40, 0.95), (9, 20, 0.95)]
-)
-def test_at_the_floor_of_a_budget_what_is_left_lasts(crashes, trials_left, least):
-    at = situation(crashes=crashes, trials_left=trials_left)
-    floor = Budget(10, 100).floor(at)
-    assert floor == pytest.approx(least)
-    assert crashes == 0 or (1.0 - floor) * trials_left == pytest.approx(10 - crashes)
-
-
-def test_a_budget_is_no_surer_than_leaves_something_to_find_and_no_bolder_than_the_default():
-    short, plenty = (situation(crashes=9, trials_left=left) for left in (500, 2))
-    assert Budget(10).floor(short) == pytest.approx(Budget.safest)
-    assert Budget(10).floor(plenty) == pytest.approx(Adaptive.usual)
-
-
-@pytest.mark.parametrize(("successes", "leaps"), [(8, False), (15, False), (60, True), (80, True)])
-def test_a_budget_leaps_only_while_no_more_of_it_is_gone_than_was_due(successes, leaps):
-    at = situation(gain=1e-9, crashes=7, successes=successes, trials_left=93 - successes)
-    assert Adaptive().floor(at) == Adaptive.leap
-    assert (Budget(10, 100).floor(at) == Adaptive.leap) == leaps
-    assert leaps or Budget(10, 100).floor(at) >= Adaptive.usual
-
-
 def test_a_budget_without_a_length_does_as_the_default_until_the_last_crash():
     for at in (situation(crashes=3), situation(gain=1e-9, crashes=3)):
-        assert Budget(5).floor(at) == Adaptive().floor(at)
-        assert Budget(4).floor(at) == pytest.approx(Budget.safest)
-
-
-def nowhere_safe(at):
-    """The same study where the safest point has odds of 1.5, and nothing promises anything."""
-    return replace(at, log_gamma=np.log([0.6, 0.5]), log_value=np.full(2, -30.0))
-
-
-def test_where_nothing_reaches_the_floor_less_is_risked_with_every_further_crash_in_a_row():
-    odds = []
-    for row in (0, 3, 4, 14):
-        crashed = np.arange(20 + row) >= 20
-        floor = Adaptive().floor(replace(nowhere_safe(situation()), crashed=crashed))
-        odds.append(floor / (1.0 - floor) / 1.5)
-    assert odds == pytest.approx([0.5, 0.5, 0.75, 1.0 - 0.5 / 12.0])
-
-
-def test_where_nothing_reaches_the_floor_a_budget_behind_its_pace_stays_about_as_safe_as_can_be():
-    odds = {}
-    for crashes, pace in ((1, "in"), (8, "behind")):
-        floor = Budget(10, 100).floor(nowhere_safe(situation(crashes=crashes, trials_left=72)))
-        odds[pace] = floor / (1.0 - floor)
-    assert odds["in"] == pytest.approx(0.5 * 1.5)
-    assert odds["behind"] == pytest.approx(0.9 * 1.5)
-
-
-def test_a_budget_is_no_bolder_for_a_longer_study():
-    floors = [Budget(6).floor(situation(trials_left=left)) for left in (5, 50, 500)]
-    assert floors == sorted(floors)
+        assert Budget(5).floor(at) == Budget(4).floor(at) == Price().floor(at)
+        assert price_of(Budget(5), at) == Price.crash < price_of(Budget(4), at)
 
 
 def test_numbers_of_numpy_are_as_good_as_others():
     assert Budget(np.int64(3), np.int32(9)) == Budget(3, 9)
     assert MinSafe(np.float32(0.5)) == MinSafe(0.5)
-
-
-def test_the_only_crash_of_a_budget_is_not_risked_at_once():
-    leaps = {
-        told: Budget(1, 100).floor(situation(gain=1e-9, successes=told, trials_left=100 - told)) == Adaptive.leap
-        for told in (1, 5, 20, 30, 60)
-    }
-    assert leaps == {1: False, 5: False, 20: False, 30: True, 60: True}
 
 
 WRONG = [{"crashes": -1}, {"crashes": 1.5}, {"crashes": True}, {"crashes": None}, {"crashes": 3, "trials": 0}]
@@ -185,8 +133,15 @@ def test_min_safe_must_be_given_a_probability_below_one(wrong):
         MinSafe(wrong)
 
 
+@pytest.mark.parametrize("wrong", [0.5, -1, "5", float("nan"), float("inf"), None, True])
+def test_a_price_must_be_a_number_of_trials(wrong):
+    with pytest.raises(ValueError, match=r"^Price must be given .+; got .+\. 3 is the default"):
+        Price(wrong)
+
+
 def test_a_risk_is_named_or_given():
-    assert risk_of(None) == Adaptive()
+    assert risk_of(None) == Price()
+    assert risk_of({"price": 5}) == Price(crash=5)
     assert risk_of("paper") == Paper()
     assert risk_of(Budget(3)) == Budget(3)
     for wrong in ("bold", 0.9, Budget):
@@ -197,7 +152,7 @@ def test_a_risk_is_named_or_given():
 def test_the_length_of_a_study_is_announced_to_a_budget_that_does_not_know_it():
     assert announced(Budget(3), 40) == Budget(3, 40)
     assert announced(Budget(3, 100), 40) == Budget(3, 100)
-    for risk in (Adaptive(), Paper(), MinSafe(0.9)):
+    for risk in (Price(), Paper(), MinSafe(0.9)):
         assert announced(risk, 40) is risk
 
 
@@ -205,6 +160,13 @@ def test_above_its_floor_a_score_is_utility_plus_log_gamma():
     utility, log_gamma = np.array([0.3, -2.0, 1.0]), np.log([0.95, 0.81, 1.0])
     np.testing.assert_allclose(Score(np.log(0.8))(utility, log_gamma), utility + log_gamma)
     np.testing.assert_allclose(Score()(utility, -100.0 * utility**2), utility - 100.0 * utility**2)
+
+
+@pytest.mark.parametrize("price", [1.0, 3.0, 20.0])
+def test_a_score_is_gain_per_price(price):
+    gain, p = np.array([2.0, 1.0, 5.0]), np.array([0.99, 0.6, 0.05])
+    score = Score(price=price)(np.log(gain), np.log(p))
+    np.testing.assert_allclose(np.exp(score), gain * p / (p + price * (1.0 - p)))
 
 
 def test_below_its_floor_a_score_falls_steeply():

@@ -77,7 +77,7 @@ class Situation:
 
     def log_gain(self, floor: float) -> float:
         """The largest log value of candidates with at least this P(safe)."""
-        return float(np.max(self.log_value, where=self.log_gamma >= np.log(floor), initial=-np.inf))
+        return float(np.max(self.log_value, where=self.log_gamma >= np.log(max(floor, _LEAST)), initial=-np.inf))
 
     def is_exhausted(self, floor: float) -> bool:
         """Whether candidates with at least this P(safe) promise nothing worth a trial."""
