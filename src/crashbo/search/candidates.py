@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crashbo.models.ensemble import FEW_TRIALS
+from crashbo.search import reach
 from crashbo.search.dead_ends import NOWHERE, DeadEnds
 from crashbo.search.maximise import ENOUGH, EVALUATIONS, ascend, diverse_best, perturbations, spread_points
 from crashbo.search.risk import Score
@@ -21,8 +22,8 @@ Array = NDArray[np.float64]
 MANY_TRIALS = 300  # judgement: past this many, every candidate and every doubt is too costly
 _CENTRES = 4  # judgement: best trials with candidates around them
 _AROUND, _APART, _LEAST_APART = 0.5, 0.3, 1e-3  # judgement: how far around; distance of starts; in lengthscales
+_AT, _FAR = 1e-8, 50.0  # derived: half squared distances at which a share is all but zero, and all but one
 _LEVELS = (0.99, 0.95, 0.8, 0.4, 0.05)  # judgement: of P(safe); between them lie the floors of `risk`
-_REACH = 0.1  # fitted: benchmarks/families/tune.py; beyond the successes, of every range
 
 
 class Utility(Protocol):
@@ -33,6 +34,35 @@ class Utility(Protocol):
 
     def with_gradient(self, X: Array) -> tuple[Array, Array]:
         """At X, with the gradient."""
+
+
+@dataclass(frozen=True)
+class Apart:
+    """A utility that falls to nothing at points that are under way, so that those who ask at once get different ones."""
+
+    utility: Utility
+    points: Array  # (k, D)
+    widths: Array  # over which it recovers, (D,)
+
+    def __call__(self, X: Array) -> Array:
+        """At X."""
+        return self.utility(X) + self.log_share(X)
+
+    def with_gradient(self, X: Array) -> tuple[Array, Array]:
+        """At X, with the gradient."""
+        value, gradient = self.utility.with_gradient(X)
+        away, q = self._away(X)
+        return value + self.log_share(X), gradient + np.einsum("mk,mkd->md", 1.0 / np.expm1(q), away / self.widths)
+
+    def log_share(self, X: Array) -> Array:
+        """The logarithm of the share of the utility that is left at X."""
+        share: Array = np.log(-np.expm1(-self._away(X)[1])).sum(axis=1)
+        return share
+
+    def _away(self, X: Array) -> tuple[Array, Array]:
+        """Differences from the points in units of the widths, (m, k, D), and half of their squares, (m, k)."""
+        away = (X[:, None, :] - self.points[None, :, :]) / self.widths
+        return away, np.clip(0.5 * np.sum(away**2, axis=2), _AT, _FAR)
 
 
 @dataclass(frozen=True)
@@ -54,9 +84,8 @@ class Box:
 
         In many dimensions most of the space lies far from all trials, and all of it promises the same there.
         """
-        low = np.where(space.continuous, np.clip(tried.min(axis=0) - _REACH, 0.0, 1.0), 0.0)
-        high = np.where(space.continuous, np.clip(tried.max(axis=0) + _REACH, 0.0, 1.0), 1.0)
-        return Box(low, high, dead_ends)
+        low, high = reach.ends(tried)
+        return Box(np.where(space.continuous, low, 0.0), np.where(space.continuous, high, 1.0), dead_ends)
 
 
 class Effort(NamedTuple):

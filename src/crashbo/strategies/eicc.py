@@ -8,13 +8,26 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from crashbo.search import candidates, doubt
+from crashbo.search import candidates, doubt, reach
 from crashbo.search.acquisition import Flat, LogEI, LogGamma
-from crashbo.search.candidates import Box, Found, Screen
+from crashbo.search.candidates import Apart, Box, Found, Screen, Utility
 from crashbo.search.maximise import spread_points
-from crashbo.search.risk import TOLERANCE, Budget, MinSafe, Paper, Risk, Score, Situation, floor_of, is_bold, price_of
+from crashbo.search.risk import (
+    SURE,
+    TOLERANCE,
+    Budget,
+    MinSafe,
+    Paper,
+    Price,
+    Risk,
+    Score,
+    Situation,
+    floor_of,
+    is_bold,
+    price_of,
+)
 from crashbo.search.safety import Safety
-from crashbo.search.space import SAME, SLACK, Choice
+from crashbo.search.space import SAME, SLACK, Choice, is_near
 from crashbo.strategies.base import Proposal, Task
 
 Array = NDArray[np.float64]
@@ -24,6 +37,7 @@ Gamma = Safety | LogGamma  # of the paper's rule the latter
 _PROVEN = 0.995  # P(safe) of a success that may be repeated when no crash is left: one near its threshold may yet crash
 _LIKELY = 0.5  # P(safe) of a success that is tried again where nothing new is left
 _LEAST = 1e-9  # P(safe) in place of a floor of zero or less
+_BESIDE = 0.01  # in every coordinate: a trial so near another tells little
 _FIRST = 5  # trials of a bold study before it looks for gain
 _LOOKED_AT = 16  # points of which the next first trial is one
 
@@ -44,25 +58,57 @@ def propose(task: Task, rng: np.random.Generator) -> Proposal:
     floor, price = floor_of(task.risk, situation), price_of(task.risk, situation)
     if floor >= 1.0 and (proven := _success(task, gamma, _PROVEN)) is not None:
         return Proposal(proven.x, float(np.exp(proven.log_gamma)))
-    if not isinstance(task.risk, Paper) and situation.is_exhausted(floor):
+    exhausted = not isinstance(task.risk, Paper) and situation.is_exhausted(floor)
+    if exhausted:
         improvement, worth = doubt.improvement(models, screened, floor, situation.log_noise)
     score = Score(float(np.log(floor)) if floor > 0.0 else -np.inf, price=price)
-    found = candidates.best(task.space, screened, improvement, gamma, score, taken, worth)
+    utility: Utility = improvement
+    if len(task.seen.pending):
+        utility = apart = Apart(improvement, task.seen.pending, screened.apart)
+        worth = worth + apart.log_share(screened.X)
+    found = candidates.best(task.space, screened, utility, gamma, score, taken, worth)
     least = _least(task.risk, floor)
     if np.exp(found.log_gamma) < least:
         safest = candidates.best(task.space, screened, Flat(), gamma, Score(), taken)
         found = safest if safest.log_gamma > found.log_gamma else found
     if task.space.size < np.inf:
         found = _in_a_finite_space(task, gamma, found, least)
+    if exhausted and _tells_nothing(task, found.x):
+        found = _useful_all_the_same(task, gamma, screened, score) or found
     p = float(np.exp(found.log_gamma))
     return Proposal(found.x, p, admissible=p >= least)
 
 
+def _tells_nothing(task: Task, x: Array) -> bool:
+    """Whether x lies beside a trial that is under way, or a success that was worse than the best."""
+    models = task.surrogates
+    assert models.cost is not None
+    n = models.successes
+    worse = models.cost.mean_at_trials(0)[:n] > models.eta + models.resolution
+    known = np.vstack([models.cost.data.X[:n][worse], task.seen.pending])
+    return bool(is_near(x[None], known, _BESIDE)[0])
+
+
+def _useful_all_the_same(task: Task, gamma: Gamma, screened: Screen, score: Score) -> Found | None:
+    """Where nothing is left to gain: the best success again, and for others who ask the place farthest from all."""
+    if not len(task.seen.pending):
+        return _success(task, gamma, SURE)
+    away = Apart(Flat(), task.taken, screened.apart)
+    return candidates.best(task.space, screened, away, gamma, score, task.taken)
+
+
 def _box(task: Task) -> Box:
-    """Where to look: in turns in the whole space, and near what has succeeded."""
-    if isinstance(task.risk, Paper) or (len(task.seen.numbers) + len(task.seen.pending)) % 2 == 0:
-        return Box.whole(task.space, task.dead_ends)
-    return Box.near(task.space, task.seen.X[task.seen.succeeded], task.dead_ends)
+    """Where to look: in the whole space, or only just beyond what has succeeded."""
+    seen, searched = task.seen, ~np.isnan(task.reported)
+    whole = Box.whole(task.space, task.dead_ends)
+    if isinstance(task.risk, Paper):
+        return whole
+    leapt = reach.leaps(seen.X, seen.succeeded, task.space.continuous)
+    price = task.risk.crash if isinstance(task.risk, Price) else Price.crash
+    told = (array[searched] for array in (leapt, seen.crashed, seen.cost))
+    if reach.leap_is_due(*told, price, task.surrogates.resolution):
+        return whole
+    return Box.near(task.space, seen.X[seen.succeeded], task.dead_ends)
 
 
 def _improvement(task: Task) -> LogEI:

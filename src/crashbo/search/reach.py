@@ -1,0 +1,50 @@
+"""How far to reach: only just beyond the successes, or anywhere. Learnt from what either has brought.
+
+May import models and below.
+
+A trial within a small reach of the successes is a step, any other a leap. Each way has cost its trials, and more for each
+crash; each has paid some times, by a new best. The next trial goes the way that has cost less per payment: so a study
+leaps less where leaps crash, and more where steps no longer gain.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+
+REACH = 0.1  # fitted: benchmarks/families/tune.py; beyond the successes, of every range
+
+
+def ends(successes: Array) -> tuple[Array, Array]:
+    """The lowest and highest coordinates within reach of the successes, (n, D)."""
+    return np.clip(successes.min(axis=0) - REACH, 0.0, 1.0), np.clip(successes.max(axis=0) + REACH, 0.0, 1.0)
+
+
+def leaps(X: Array, succeeded: Flags, free: Flags) -> Flags:
+    """Which trials, in order, lay beyond reach of the successes before them; only `free` coordinates count."""
+    found = np.zeros(len(X), dtype=bool)
+    if succeeded.any():
+        first = int(np.argmax(succeeded))
+        X, inside = X[:, free], np.where(succeeded[:, None], X[:, free], np.nan)
+        low = np.fmin.accumulate(inside, axis=0)[first:-1] - REACH
+        high = np.fmax.accumulate(inside, axis=0)[first:-1] + REACH
+        found[first + 1 :] = np.any((X[first + 1 :] < low) | (X[first + 1 :] > high), axis=1)
+    return found
+
+
+def leap_is_due(leapt: Flags, crashed: Flags, cost: Array, price: float, resolution: float) -> bool:
+    """Whether the next trial may be a leap.
+
+    Args:
+        leapt: which trials of the search, in order, were leaps.
+        crashed: which crashed.
+        cost: NaN where none is known.
+        price: of a crash, in trials.
+        resolution: the least gain in cost that means anything.
+    """
+    best = np.fmin.accumulate(np.concatenate([[np.inf], np.nan_to_num(cost, nan=np.inf)]))[:-1]
+    paid = cost < best - resolution
+    spent = np.where(crashed, price, 1.0)
+    per_payment = [np.sum(spent[way]) / (1.0 + np.sum(paid[way])) for way in (leapt, ~leapt)]
+    return bool(per_payment[0] <= per_payment[1])
