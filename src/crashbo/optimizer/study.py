@@ -201,7 +201,7 @@ OPTIONS: dict[str, Option] = {
         strategies.plain,
     ),
     "risk": Option(
-        'None (ours), "paper", Budget, MinSafe, or your own record.',
+        'None (ours), "paper", Price, Budget, MinSafe, or your own record.',
         risk_of,
         saving.risk_out,
         saving.risk_in,

@@ -55,6 +55,7 @@ def _add_new(commands: Any) -> None:
         "--unit", action="append", default=[], metavar="NAME=UNIT", help="of cost, parameter or constraint"
     )
     risk = new.add_mutually_exclusive_group()
+    risk.add_argument("--price", type=float, metavar="TRIALS", help="how many trials a crash costs (3)")
     risk.add_argument("--min-safe", type=float, metavar="P", help="lowest P(safe) of a proposal")
     risk.add_argument("--budget", metavar="CRASHES[/TRIALS]", help="maximum number of crashes")
     risk.add_argument("--paper", action="store_true", help="the paper's rule")
@@ -109,7 +110,7 @@ def _said(options: argparse.Namespace) -> dict[str, Any]:
         table["unit"] = unit
     if options.maximize:
         said["direction"] = "maximize"
-    if options.paper or options.budget or options.min_safe is not None:
+    if options.paper or options.budget or options.price is not None or options.min_safe is not None:
         said["risk"] = "paper" if options.paper else _risk(options)
     said |= {k: v for k in ("noise", "lease") if (v := getattr(options, k)) is not None}
     if rules := rules_in(options):
@@ -139,6 +140,8 @@ def _constraint(text: str) -> tuple[str, dict[str, Any]]:
 
 
 def _risk(options: argparse.Namespace) -> dict[str, Any]:
+    if options.price is not None:
+        return {"price": options.price}
     if options.min_safe is not None:
         return {"min_safe": options.min_safe}
     parts = options.budget.split("/")

@@ -57,6 +57,7 @@ function draw() {
 }
 
 function riskWords(risk) {
+  if (risk?.kind === "Price") return `, a crash costs ${risk.crash} trials`;
   if (risk?.kind === "MinSafe") return `, P(safe) at least ${Math.round(100 * risk.p)} %`;
   if (risk?.kind === "Budget") return `, at most ${risk.crashes} crashes`;
   return "";
