@@ -38,7 +38,7 @@ class Utility(Protocol):
 
 @dataclass(frozen=True)
 class Apart:
-    """A utility that falls to nothing at points that are under way, so that those who ask at once get different ones."""
+    """A utility that falls to nothing at some points: those who ask at once get different trials."""
 
     utility: Utility
     points: Array  # (k, D)

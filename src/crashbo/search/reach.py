@@ -2,9 +2,9 @@
 
 May import models and below.
 
-A trial within a small reach of the successes is a step, any other a leap. Each way has cost its trials, and more for each
-crash; each has paid some times, by a new best. The next trial goes the way that has cost less per payment: so a study
-leaps less where leaps crash, and more where steps no longer gain.
+A trial within a small reach of the successes is a step, any other a leap. Each way has cost its trials, and more for
+each crash; each has paid some times, by a new best. The next trial goes the way that has cost less per payment: so a
+study leaps less where leaps crash, and more where steps no longer gain.
 """
 
 import numpy as np

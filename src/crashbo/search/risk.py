@@ -3,8 +3,8 @@
 May import models and below.
 
 A trial is worth its expected gain per expected price: EI x P / (P + c (1 - P)), where P is the study's P(safe) (see
-`safety`) and a crash costs as much as c trials. A risk gives the price c and a floor of P(safe), by the situation of the
-study:
+`safety`) and a crash costs as much as c trials. A risk gives the price c and a floor of P(safe), by the situation of
+the study:
 - `Price`, our default, has a low floor: what a model promises where it is all but sure of a crash is imagined. Once
   nothing above that floor is worth a trial, crashes buy nothing any more, and the floor is a high one;
 - `Budget` has the price at which the crashes that are left would last;
@@ -106,7 +106,7 @@ class Risk(Protocol):
 class Price:
     """A crash costs as much as `crash` trials. With that of three it is our default."""
 
-    crash: float = 3.0  # fitted: benchmarks/families/tune.py; two to five were level in regret, and dearer ones crash less
+    crash: float = 3.0  # fitted: benchmarks/families/tune.py; level in regret with one, with a third fewer crashes
 
     def __post_init__(self) -> None:
         if not is_number(self.crash) or self.crash < 1.0:
@@ -156,10 +156,10 @@ class MinSafe:
 class Budget:
     """At most `crashes` crashes over `trials` trials, pending ones counted as possible crashes.
 
-    A crash costs as many trials as are left for each crash that is left, at least as many as by default: so a study that
-    has spent much of its budget becomes careful, and one that has not pays for what it may find, late, too. When
-    nothing is left, proven settings are repeated. Without a number of trials it does as the default until the last crash,
-    which is dear.
+    A crash costs as many trials as are left for each crash that is left, at least as many as by default: so a study
+    that has spent much of its budget becomes careful, and one that has not pays for what it may find, late, too. When
+    nothing is left, proven settings are repeated. Without a number of trials it does as the default until the last
+    crash, which is dear.
     """
 
     crashes: int
@@ -210,8 +210,8 @@ def risk_of(risk: Any) -> Risk:
         length_of(risk)
         return risk
     raise ValueError(
-        "risk must be None, 'paper', Price, Budget, MinSafe, {price = 5}, {min_safe = 0.9}, {crashes = 5, trials = 50}, "
-        f"or a record of your own with a method `floor`; got {risk!r}. None is our default."
+        "risk must be None, 'paper', Price, Budget, MinSafe, {price = 5}, {min_safe = 0.9}, {crashes = 5, trials = 50}"
+        f", or a record of your own with a method `floor`; got {risk!r}. None is our default."
     )
 
 
@@ -234,7 +234,7 @@ def price_of(risk: Risk, situation: Situation) -> float:
         return 1.0
     price = risk.price(situation)
     if not is_number(price) or price < 1.0:
-        raise ValueError(f"risk must return a price of at least 1 trial; {risk!r} returned {price!r}. Mend its `price`.")
+        raise ValueError(f"risk must return a price of 1 trial or more; {risk!r} returned {price!r}. Mend its `price`.")
     return float(price)
 
 

@@ -105,8 +105,8 @@ def _box(task: Task) -> Box:
         return whole
     leapt = reach.leaps(seen.X, seen.succeeded, task.space.continuous)
     price = task.risk.crash if isinstance(task.risk, Price) else Price.crash
-    told = (array[searched] for array in (leapt, seen.crashed, seen.cost))
-    if reach.leap_is_due(*told, price, task.surrogates.resolution):
+    resolution = task.surrogates.resolution
+    if reach.leap_is_due(leapt[searched], seen.crashed[searched], seen.cost[searched], price, resolution):
         return whole
     return Box.near(task.space, seen.X[seen.succeeded], task.dead_ends)
 
