@@ -73,9 +73,24 @@ def test_log_ei_is_the_textbook_s_formula():
     np.testing.assert_allclose(np.exp(LogEI(post, eta)(points())), direct, rtol=1e-9)
 
 
+def test_with_noise_ei_is_what_the_posterior_mean_may_gain_by_one_more_trial():
+    post, x, noise, eta = cost_posterior(), points(1), 0.4, 5.2
+    mean, var = (float(moment[0]) for moment in post.predict(0, x))
+    readings = norm.ppf((np.arange(4000) + 0.5) / 4000, mean, np.sqrt(var + noise**2))
+    means = mean + var / (var + noise**2) * (readings - mean)
+    np.testing.assert_allclose(np.exp(LogEI(post, eta, noise)(x)), np.mean(np.maximum(eta - means, 0.0)), rtol=1e-3)
+
+
+def test_measuring_again_what_is_known_gains_little():
+    post = cost_posterior()
+    eta, tried, noise = float(post.mean_at_trials(0).min()), post.data.X[[int(np.argmin(post.mean_at_trials(0)))]], 0.05
+    assert LogEI(post, eta, noise)(tried)[0] < LogEI(post, eta)(tried)[0] - 0.3
+
+
 @pytest.mark.parametrize("eta", [5.5, 4.5, -20.0])
-def test_the_gradient_of_log_ei_is_its_slope_near_and_far(eta):
-    utility = LogEI(cost_posterior(), eta)
+@pytest.mark.parametrize("noise", [0.0, 0.3])
+def test_the_gradient_of_log_ei_is_its_slope_near_and_far(eta, noise):
+    utility = LogEI(cost_posterior(), eta, noise)
     value, gradient = utility.with_gradient(points())
     np.testing.assert_allclose(value, utility(points()), rtol=1e-10)
     np.testing.assert_allclose(gradient, finite_differences(utility, points()), rtol=2e-5, atol=1e-5)

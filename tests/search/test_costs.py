@@ -1,5 +1,7 @@
 """What the cost's model is told of huge costs."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -80,3 +82,14 @@ def test_ordinary_costs_are_told_as_they_are():
 
 def test_no_success_is_no_trouble():
     assert len(Costs.of(np.zeros((0, 2)), np.zeros(0)).compressed) == 0
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_noise_does_not_pass_for_a_cost_that_varies_over_short_distances(seed):
+    rng = np.random.default_rng(seed)
+    X = np.vstack([rng.random((8, 2)), [0.7, 0.7] + 0.03 * rng.standard_normal((22, 2))])
+    noisy = bowl(X) + 0.1 * rng.standard_normal(len(X))
+    stuck = replace(fit_cost(X[:8], noisy[:8], 1e-3, PRIOR).warm(), sites=None)
+    found = fit_cost(X, noisy, None, PRIOR, stuck).hypers[0]
+    assert 0.05 < float(np.mean(found.noise_std)) < 0.2
+    assert np.all(found.lengthscales > 0.1)

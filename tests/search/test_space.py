@@ -108,6 +108,15 @@ def test_every_whole_number_and_every_option_gets_its_share():
         np.testing.assert_allclose(shares, share, atol=4.0 * math.sqrt(share * (1.0 - share) / len(drawn)))
 
 
+def test_the_steps_from_a_setting_are_its_neighbours_in_whole_numbers_and_all_other_options():
+    space = Space.of({"gain": (0.0, 1.0), "legs": Int(1, 6), "mode": Choice(["trot", "walk", "bound"]), "n": Int(1, 2)})
+    held = space.with_fixed({"n": 2})
+    at = {"gain": 0.25, "legs": 1, "mode": "walk", "n": 2}
+    found = [held.decode(u) for u in held.steps(held.encode(at))]
+    assert found == [at | change for change in ({"legs": 2}, {"mode": "trot"}, {"mode": "bound"})]
+    assert Space.of({"gain": (0.0, 1.0)}).steps(np.array([0.3])).shape == (0, 1)
+
+
 def test_a_pair_is_a_float():
     assert Space.of({"x": (0, 2)}).parameters["x"] == Float(0.0, 2.0)
     assert Space.of({"x": [0, 2]}).parameters["x"] == Float(0.0, 2.0)
