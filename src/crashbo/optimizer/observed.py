@@ -72,11 +72,11 @@ def task(
     )
 
 
-def calibration(trials: Iterable[Trial]) -> Calibration:
-    """The correction of P(safe) by these trials."""
+def calibration(trials: Iterable[Trial], since: int = 0) -> Calibration:
+    """The correction of P(safe) by those of these trials that were asked `since` a number."""
     told = sorted((t for t in trials if t.counts), key=lambda t: t.number)
     crashed = np.array([t.state == "crash" for t in told], dtype=bool)
-    return Calibration.of(_proposed(told, lambda t: t.p_model), crashed)
+    return Calibration.of(_proposed(told, lambda t: t.p_model if t.number >= since else None), crashed)
 
 
 def _proposed(told: Sequence[Trial], number: Callable[[Trial], float | None]) -> Array:

@@ -20,7 +20,7 @@ from crashbo.search import own
 from crashbo.search.design import Design
 from crashbo.search.risk import Budget, MinSafe, Paper, Price, Risk
 from crashbo.search.space import Choice, Float, Int, Parameter, Space
-from crashbo.search.surrogates import Memory
+from crashbo.search.surrogates import BystanderMemory, Memory
 
 Array = NDArray[np.float64]
 
@@ -126,6 +126,7 @@ def memory_out(memory: Memory | None) -> dict[str, Any] | None:
         "fitted_at": memory.fitted_at,
         "views": _ensemble_out(memory.ensemble),
         "told": memory.told,
+        "bystander": _bystander_out(memory.bystander),
     }
 
 
@@ -140,7 +141,31 @@ def memory_in(saved: dict[str, Any] | None) -> Memory | None:
         saved["fitted_at"],
         _ensemble_in(saved.get("views")),
         saved.get("told", ""),
+        _bystander_in(saved.get("bystander")),
     )
+
+
+def _bystander_out(kept: BystanderMemory | None) -> dict[str, Any] | None:
+    if kept is None:
+        return None
+    return {
+        "measured": _warm_out(kept.measured),
+        "labels": _warm_out(kept.labels),
+        "lead": kept.lead,
+        "fitted_at": kept.fitted_at,
+        "views": _ensemble_out(kept.ensemble),
+        "since": kept.since,
+    }
+
+
+def _bystander_in(saved: dict[str, Any] | None) -> BystanderMemory | None:
+    if saved is None:
+        return None
+    measured, labels = _warm_in(saved["measured"]), _warm_in(saved["labels"])
+    assert measured is not None
+    assert labels is not None
+    ensemble = _ensemble_in(saved["views"])
+    return BystanderMemory(measured, labels, saved["lead"], saved["fitted_at"], ensemble, saved["since"])
 
 
 def _warm_out(warm: Warm | None) -> dict[str, Any] | None:

@@ -19,7 +19,7 @@ from crashbo.optimizer.observed import calibration, observations
 from crashbo.optimizer.records import AnyConstraint, Constraint, Trial
 from crashbo.optimizer.study import Study
 from crashbo.search import candidates, recommend
-from crashbo.search.risk import IMAGINED
+from crashbo.search.risk import IMAGINED, Paper
 from crashbo.search.safety import Safety
 from crashbo.search.space import Params, is_number
 from crashbo.search.surrogates import Surrogates, fit_surrogates
@@ -93,13 +93,14 @@ class View:
     def of(study: Study, trials: Sequence[Trial]) -> "View":
         """The study of these trials, its models fitted from scratch."""
         seen = observations(study, trials)
-        models = fit_surrogates(seen, posterior=study.posterior) if seen.numbers else None
+        doubtful = not isinstance(study.risk, Paper)
+        models = fit_surrogates(seen, posterior=study.posterior, doubtful=doubtful) if seen.numbers else None
         return View(study, tuple(trials), models)
 
     @cached_property
     def safety(self) -> Safety | None:
         """The study's P(safe), with its stages, in the unit cube; None before a trial was told."""
-        return None if self.models is None else self.models.safety(calibration(self.trials))
+        return None if self.models is None else self.models.safety(calibration(self.trials, self.models.since))
 
     @cached_property
     def thresholds(self) -> dict[str, Threshold]:
@@ -140,7 +141,7 @@ class View:
         measured = {}
         for j, c in enumerate(self.study.constraints):
             if isinstance(c, Constraint):
-                mean, var = models.crash.predict(j, X)
+                mean, var = models.measured.predict(j, X)
                 measured[c.name] = c.sign * mean, np.sqrt(var)
         return Prediction(cost, measured, np.exp(safety(X)))
 

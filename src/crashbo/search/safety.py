@@ -26,6 +26,7 @@ class Safety:
 
     ensemble: Ensemble
     calibration: Calibration
+    bystanders: Ensemble | None = None  # of what is measured, where that is not the cause
 
     @property
     def averaged(self) -> LogGamma:
@@ -57,7 +58,7 @@ class Safety:
 
         The correction says how likely a crash is; what would be violated in one is the model's to say.
         """
-        model = self.wary
+        model = self.wary if self.bystanders is None else LogGamma(self.bystanders, wary=True)
         before, after = -np.expm1(model(X)), -np.expm1(self(X))
         violated = model.violated(X)
         share = np.divide(violated, before[:, None], out=np.ones_like(violated), where=violated < before[:, None])

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from crashbo.search.calibration import Calibration
 from crashbo.search.dead_ends import NOWHERE, DeadEnds
-from crashbo.search.risk import Risk
+from crashbo.search.risk import Paper, Risk
 from crashbo.search.safety import Safety
 from crashbo.search.space import Space
 from crashbo.search.surrogates import GivenThreshold, Memory, Observations, PosteriorOver, Surrogates, fit_surrogates
@@ -44,12 +44,14 @@ class Task:
     @cached_property
     def calibration(self) -> Calibration:
         """Correction of P(safe) by the trials so far."""
-        return Calibration.of(self.predicted, self.seen.crashed)
+        current = np.array(self.seen.numbers) >= self.surrogates.since
+        return Calibration.of(np.where(current, self.predicted, np.nan), self.seen.crashed)
 
     @cached_property
     def surrogates(self) -> Surrogates:
         """Both models, fitted on first use."""
-        return self.fitted or fit_surrogates(self.seen, self.memory, posterior=self.posterior)
+        doubtful = not isinstance(self.risk, Paper)
+        return self.fitted or fit_surrogates(self.seen, self.memory, posterior=self.posterior, doubtful=doubtful)
 
     @cached_property
     def safety(self) -> Safety:
