@@ -74,7 +74,7 @@ def propose(task: Task, rng: np.random.Generator) -> Proposal:
     if task.space.size < np.inf:
         found = _in_a_finite_space(task, gamma, found, least)
     if exhausted and _tells_nothing(task, found.x):
-        found = _useful_all_the_same(task, gamma, screened, score) or found
+        found = _useful_all_the_same(task, gamma, screened, score, situation) or found
     p = float(np.exp(found.log_gamma))
     return Proposal(found.x, p, admissible=p >= least)
 
@@ -89,12 +89,16 @@ def _tells_nothing(task: Task, x: Array) -> bool:
     return bool(is_near(x[None], known, _BESIDE)[0])
 
 
-def _useful_all_the_same(task: Task, gamma: Gamma, screened: Screen, score: Score) -> Found | None:
-    """Where nothing is left to gain: the best success again, and for others who ask the place farthest from all."""
-    if not len(task.seen.pending):
+def _useful_all_the_same(
+    task: Task, gamma: Gamma, screened: Screen, score: Score, situation: Situation
+) -> Found | None:
+    """Where nothing is left to gain: the place farthest from all trials that rather succeeds, or the best again."""
+    bold = is_bold(task.risk)
+    if not bold and not len(task.seen.pending):
         return _success(task, gamma, SURE)
     away = Apart(Flat(), task.taken, screened.apart)
-    return candidates.best(task.space, screened, away, gamma, score, task.taken)
+    likely = replace(score, log_floor=float(np.log(situation.within_reach(_LIKELY)))) if bold else score
+    return candidates.best(task.space, screened, away, gamma, likely, task.taken)
 
 
 def _box(task: Task) -> Box:
