@@ -28,7 +28,7 @@ TOLERANCE = 0.01  # by which a point may fall short of the floor's P(safe) and s
 STEEP = 100.0  # slope below the floor where log Gamma itself has no weight
 IMAGINED = 0.2  # P(safe) below which a promise counts for nothing
 SURE = 0.9  # P(safe) of trials when nothing is worth a crash
-_LOG_WORTHWHILE = float(np.log(0.3))  # a gain of this share of the noise is worth a trial
+WORTHWHILE = 0.3  # a gain of this share of the noise is worth a trial
 _NEARLY = 0.9  # times the P(safe) of the safest point: where none reaches the floor, one about as safe is tried
 _LEAST = 1e-9  # of a floor
 _LAST = 30.0  # trials that the last crash of a budget costs in a study of unknown length
@@ -81,7 +81,7 @@ class Situation:
 
     def is_exhausted(self, floor: float) -> bool:
         """Whether candidates with at least this P(safe) promise nothing worth a trial."""
-        return self.log_gain(floor) < self.log_noise + _LOG_WORTHWHILE
+        return self.log_gain(floor) < self.log_noise + float(np.log(WORTHWHILE))
 
     def within_reach(self, floor: float) -> float:
         """The floor, or where no candidate reaches it, nearly the P(safe) of the safest."""

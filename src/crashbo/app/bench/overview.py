@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from crashbo.integrations.optuna.insight import Insight
 from crashbo.optimizer.records import Trial
 from crashbo.optimizer.view import Prediction, View
+from crashbo.search.risk import WORTHWHILE
 from crashbo.search.space import Choice, Float, Int, Parameter
 
 Array = NDArray[np.float64]
@@ -100,6 +101,11 @@ class Overview:
         if found is None:
             return None
         return {"params": found.params, "cost": self.expect([found.params])[0].cost, "p_safe": found.p_safe}
+
+    def exhausted(self) -> bool:
+        """Whether no trial is worth its while any more."""
+        gain = self.view.gain_left() if self.told else None
+        return gain is not None and gain < WORTHWHILE
 
     def blame(self) -> dict[int, dict[str, float]]:
         """For every crash, the probability that each constraint was violated."""

@@ -107,6 +107,7 @@ class Picture:
     recommended: dict[str, Any] | None
     blame: dict[int, dict[str, float]]
     influence: dict[str, dict[str, float]]
+    exhausted: bool  # whether nothing is left to gain
 
 
 class Viewer:
@@ -185,7 +186,7 @@ def _picture() -> Picture | None:
         return None
     # Trials told from here on may already be included: then the picture is computed once more.
     seen = _cache.overview = Overview(_cache.bench.insight())
-    return Picture(digest, seen.levels(), seen.recommended(), seen.blame(), seen.influence())
+    return Picture(digest, seen.levels(), seen.recommended(), seen.blame(), seen.influence(), seen.exhausted())
 
 
 def _expect(params: list[dict[str, Any]]) -> list[Expectation]:

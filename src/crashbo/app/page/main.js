@@ -79,7 +79,8 @@ function findings() {
     el("thead", {}, el("tr", {}, el("th", {}), el("th", { scope: "col" }, `best, trial ${best.number}`), told ? el("th", { scope: "col" }, "recommended") : null)),
     el("tbody", {}, row(withUnit(study.cost.label, study.cost.unit && `(${study.cost.unit})`), number(best.cost), told?.cost ? `${number(told.cost[0])} ± ${number(told.cost[2] - told.cost[0], 2)}` : ""),
       row("P(safe)", "succeeded", told ? percent(told.p_safe) : ""),
-      study.parameters.map((p, i) => row(withUnit(p.name, p.unit && `(${p.unit})`), p.name in best.params ? setting(best.params[p.name], p) : "", told && p.name in told.params ? setting(told.params[p.name], p) : "", i ? "" : "rule")))));
+      study.parameters.map((p, i) => row(withUnit(p.name, p.unit && `(${p.unit})`), p.name in best.params ? setting(best.params[p.name], p) : "", told && p.name in told.params ? setting(told.params[p.name], p) : "", i ? "" : "rule")))),
+    insight?.exhausted ? el("p", {}, "Nothing is left to gain: repeat the best, or stop.") : null);
 }
 
 function drawLevels() {
