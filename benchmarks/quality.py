@@ -49,6 +49,8 @@ def risk_of(word: str, trials: int) -> object:
     kind, _, value = word.partition(":")
     if kind == "budget":
         return crashbo.Budget(int(value), trials=trials)
+    if kind == "price":
+        return crashbo.Price(float(value))
     return crashbo.MinSafe(float(value)) if kind == "minsafe" else {"default": None, "paper": "paper"}[kind]
 
 

@@ -37,7 +37,7 @@ def test_it_finds_the_best_safe_jump_and_the_threshold():
     threshold = insight(study).thresholds["current"]
     low, high = threshold.interval
     assert low <= TRIPS_AT <= high
-    assert crashes(study) <= 8  # a third of the square crashes
+    assert crashes(study) <= 12  # the best lies on the boundary
 
 
 def test_minimising_the_negative_is_the_same():
@@ -182,8 +182,8 @@ def test_a_parameter_of_some_trials_is_chosen_by_those_that_have_it():
         study.enqueue_trial({"kind": "b"})
     study.optimize(objective, n_trials=26, catch=(crashbo.Crash,))
     fast = [t for t in records(study)[12:] if t.params.get("kind") == "a"]
-    assert sum(t.state == "crash" for t in fast) <= len(fast) / 2  # six in ten speeds crash
-    assert study.best_value < 0.65
+    assert np.median([t.params["speed"] for t in fast]) < 0.45  # evenly drawn ones have a median of a half
+    assert study.best_value < 0.62
     late = [t.params["load"] * t.params["n"] for t in records(study)[12:] if t.params.get("kind") == "b"]
     assert np.median(late) < 0.5  # evenly drawn ones have a median of one
 

@@ -135,7 +135,7 @@ def test_min_safe_must_be_given_a_probability_below_one(wrong):
 
 @pytest.mark.parametrize("wrong", [0.5, -1, "5", float("nan"), float("inf"), None, True])
 def test_a_price_must_be_a_number_of_trials(wrong):
-    with pytest.raises(ValueError, match=r"^Price must be given .+; got .+\. 3 is the default"):
+    with pytest.raises(ValueError, match=r"^Price must be given .+; got .+\. 5 is the default"):
         Price(wrong)
 
 

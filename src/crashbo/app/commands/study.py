@@ -55,7 +55,7 @@ def _add_new(commands: Any) -> None:
         "--unit", action="append", default=[], metavar="NAME=UNIT", help="of cost, parameter or constraint"
     )
     risk = new.add_mutually_exclusive_group()
-    risk.add_argument("--price", type=float, metavar="TRIALS", help="how many trials a crash costs (3)")
+    risk.add_argument("--price", type=float, metavar="TRIALS", help="how many trials a crash costs (5)")
     risk.add_argument("--min-safe", type=float, metavar="P", help="lowest P(safe) of a proposal")
     risk.add_argument("--budget", metavar="CRASHES[/TRIALS]", help="maximum number of crashes")
     risk.add_argument("--paper", action="store_true", help="the paper's rule")
