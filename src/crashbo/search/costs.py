@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crashbo.models import latent
-from crashbo.models.fit import fit
+from crashbo.models.fit import Fit, fit
 from crashbo.models.hyperpriors import Hyperprior
 from crashbo.models.latent import Hyperparameters, Posterior, Warm
 from crashbo.models.parametrisation import parametrise
@@ -123,12 +123,20 @@ class Costs:
 def fit_cost(X: Array, cost: Array, noise_std: float | None, prior: Hyperprior, start: Warm | None = None) -> Posterior:
     """The cost's GP, its hyperparameters learnt.
 
-    Noise can pass for a cost that varies over short distances. A fit that began so stays so: another begins with noise.
+    Noise can pass for a cost that varies over short distances, and a fit that began so stays so. But so can such a cost
+    pass for noise. So while there are new lowest costs the fit goes on; when there are none, another begins with noise,
+    and the more probable one counts.
     """
     data = measured_data(X, cost)
     p = parametrise(data.Y[0], data.sign[0], prior, dimension=X.shape[1], labelled=False, noise_std=noise_std)
     found = fit(data, (p,), start=start, enough=ENOUGH)
     if noise_std is None and len(X) >= _ENOUGH_FOR_NOISE:
         loud = fit(data, (replace(p, start=replace(p.start, noise_std=_LOUD)),), enough=ENOUGH)
-        found = max(found, loud, key=lambda fitted: fitted.log_posterior)
+        found = max(found, loud, key=lambda fitted: _plausibility(fitted, prior))
     return found.posterior
+
+
+def _plausibility(fitted: Fit, prior: Hyperprior) -> float:
+    """The log posterior, where all lengthscales together count as one: a rugged cost is rugged in all dimensions."""
+    log_density = prior.lengthscales.log(fitted.posterior.hypers[0].lengthscales)[0]
+    return float(fitted.log_posterior - np.sum(log_density) + np.mean(log_density))
