@@ -88,10 +88,21 @@ def test_where_nothing_reaches_a_floor_a_point_about_as_safe_as_can_be_does(safe
     assert Price().floor(at) > 0.5 * safest
 
 
-def test_the_price_by_a_budget_is_what_is_left_for_each_crash():
-    assert price_of(Budget(10, 100), situation(crashes=5, trials_left=40)) == 8.0
-    assert price_of(Budget(10, 100), situation(crashes=7, pending=1, trials_left=40)) == 20.0
+def test_the_price_by_a_budget_is_twice_what_is_left_for_each_crash():
+    assert price_of(Budget(10, 100), situation(crashes=5, trials_left=40)) == 16.0
+    assert price_of(Budget(10, 100), situation(crashes=7, pending=1, trials_left=40)) == 40.0
     assert price_of(Budget(10, 100), situation(crashes=0, trials_left=5)) == Price.crash
+
+
+@pytest.mark.parametrize(("crashes", "successes", "due"), [(7, 8, False), (7, 35, False), (7, 60, True), (0, 1, True)])
+def test_a_budget_risks_none_while_more_is_spent_than_is_due(crashes, successes, due):
+    at = situation(crashes=crashes, successes=successes, trials_left=100 - crashes - successes)
+    assert Budget(10, 100).floor(at) == (IMAGINED if due else SURE)
+
+
+def test_the_only_crash_of_a_budget_is_not_risked_at_once():
+    floors = [Budget(1, 100).floor(situation(successes=told, trials_left=100 - told)) for told in (1, 20, 30, 60)]
+    assert floors == [SURE, SURE, IMAGINED, IMAGINED]
 
 
 def test_a_budget_pays_no_less_for_a_crash_the_less_is_left_of_it():

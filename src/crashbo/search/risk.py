@@ -31,6 +31,9 @@ SURE = 0.9  # P(safe) of trials when nothing is worth a crash
 WORTHWHILE = 0.3  # a gain of this share of the noise is worth a trial
 _NEARLY = 0.9  # times the P(safe) of the safest point: where none reaches the floor, one about as safe is tried
 _LEAST = 1e-9  # of a floor
+_SPARED = 2.0  # times the trials that are left for each crash: as much again is kept for the unexpected
+_PACE = 0.5  # power of the share of trials that is the share of a budget's crashes that is due
+_HALF = 0.5  # crash that is added to those spent: otherwise the only one of a budget could be spent at once
 _LAST = 30.0  # trials that the last crash of a budget costs in a study of unknown length
 
 
@@ -156,8 +159,9 @@ class MinSafe:
 class Budget:
     """At most `crashes` crashes over `trials` trials, pending ones counted as possible crashes.
 
-    A crash costs as many trials as are left for each crash that is left, at least as many as by default: so a study
-    that has spent much of its budget becomes careful, and one that has not pays for what it may find, late, too. When
+    A crash costs twice the trials that are left for each crash that is left, at least as many as by default: so a study
+    that has spent much of its budget becomes careful, and one that has not pays for what it may find, late, too. While
+    the crashes spent are a larger share of the budget than the square root of the share of trials, none is risked. When
     nothing is left, proven settings are repeated. Without a number of trials it does as the default until the last
     crash, which is dear.
     """
@@ -176,15 +180,26 @@ class Budget:
             object.__setattr__(self, name, int(value))
 
     def floor(self, situation: Situation) -> float:
-        """The default's; 1 when only proven settings are left."""
-        return Price().floor(situation) if self.left(situation.crashed, situation.pending) > 0 else 1.0
+        """The default's, a high one while more is spent than is due, and 1 when only proven settings are left."""
+        left = self.left(situation.crashed, situation.pending)
+        if left <= 0:
+            return 1.0
+        return Price().floor(situation) if self._in_pace(situation, left) else situation.within_reach(SURE)
 
     def price(self, situation: Situation) -> float:
         """The trials that are left for each crash that is left."""
         left = max(self.left(situation.crashed, situation.pending), 1)
         if situation.trials_left is None:
             return Price.crash if left > 1 else _LAST
-        return max(Price.crash, situation.trials_left / left)
+        return max(Price.crash, _SPARED * situation.trials_left / left)
+
+    def _in_pace(self, situation: Situation, left: int) -> bool:
+        """Whether the crashes spent, plus half a crash, are no more than are due by now."""
+        if situation.trials_left is None:
+            return True
+        told = len(situation.crashed)
+        share = float(told / max(told + situation.trials_left, 1))
+        return bool(self.crashes - left + _HALF <= self.crashes * share**_PACE)
 
     def left(self, crashed: NDArray[np.bool_], pending: int) -> int:
         """The crashes that may still be risked."""
