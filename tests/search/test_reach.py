@@ -27,7 +27,7 @@ def due(words, price=3.0):
     crashed = np.array([word.endswith("crashes") for word in words], dtype=bool)
     gains = np.cumsum([word.endswith("gains") for word in words])
     cost = np.where(crashed, np.nan, np.where([w.endswith("fails") for w in words], 9.0, -1.0 * gains))
-    return reach.leap_is_due(leapt, crashed, cost, price, 0.1)
+    return reach.leap_is_due(leapt, crashed, cost, np.ones(len(words), dtype=bool), price, 0.1)
 
 
 def test_both_ways_take_turns_while_neither_has_paid():
@@ -51,6 +51,12 @@ def test_what_pays_is_done_again_and_a_dear_crash_counts_for_more():
 
 
 def test_a_gain_within_the_resolution_does_not_pay():
-    leapt, crashed = np.array([False, True]), np.zeros(2, dtype=bool)
-    assert not reach.leap_is_due(leapt, crashed, np.array([1.0, 0.95]), 3.0, 0.1)
-    assert reach.leap_is_due(leapt, crashed, np.array([1.0, 0.5]), 3.0, 0.1)
+    leapt, crashed, searched = np.array([False, True]), np.zeros(2, dtype=bool), np.ones(2, dtype=bool)
+    assert not reach.leap_is_due(leapt, crashed, np.array([1.0, 0.95]), searched, 3.0, 0.1)
+    assert reach.leap_is_due(leapt, crashed, np.array([1.0, 0.5]), searched, 3.0, 0.1)
+
+
+def test_only_what_the_search_proposed_counts_and_it_must_beat_a_start():
+    leapt, crashed, cost = np.array([False, False, True]), np.zeros(3, dtype=bool), np.array([0.0, 1.0, 2.0])
+    searched = np.array([False, True, True])
+    assert reach.leap_is_due(leapt, crashed, cost, searched, 3.0, 0.1)

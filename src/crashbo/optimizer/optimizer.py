@@ -25,7 +25,7 @@ from crashbo.optimizer.told import Said, Told, judge, surprise, takes_said
 from crashbo.optimizer.view import Prediction, Recommendation, Threshold, View
 from crashbo.optimizer.voids import too_many
 from crashbo.search.design import Design
-from crashbo.search.risk import is_bold
+from crashbo.search.risk import is_bold, is_spent
 from crashbo.search.space import Params, Space
 from crashbo.search.surrogates import Memory, Observations, Surrogates
 from crashbo.strategies.base import Task, checked_proposal
@@ -331,7 +331,9 @@ class Optimizer:
             else:
                 tried = [t.params for t in self._trials.values() if t.state != "void"]
                 self._design, params = self._design.next_new(self.space, tried, now.dead_ends)
-            return Trial(self._next, params, p_safe=self._known_p_safe(params), origin="design")
+            admissible = not is_spent(self.risk, now.seen.crashed, len(under_way))
+            p_safe = self._known_p_safe(params)
+            return Trial(self._next, params, p_safe=p_safe, origin="design", admissible=admissible)
         proposal = checked_proposal(self.study.strategy(now, self._rng), self.space)
         trial = Trial(self._next, self.space.decode(proposal.x), admissible=proposal.admissible)
         if "surrogates" not in vars(now):  # a strategy with other models, or none

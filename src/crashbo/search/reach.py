@@ -33,18 +33,20 @@ def leaps(X: Array, succeeded: Flags, free: Flags) -> Flags:
     return found
 
 
-def leap_is_due(leapt: Flags, crashed: Flags, cost: Array, price: float, resolution: float) -> bool:
+def leap_is_due(leapt: Flags, crashed: Flags, cost: Array, searched: Flags, price: float, resolution: float) -> bool:
     """Whether the next trial may be a leap.
 
     Args:
-        leapt: which trials of the search, in order, were leaps.
+        leapt: which trials, in order, were leaps.
         crashed: which crashed.
         cost: NaN where none is known.
+        searched: which the search proposed: only those count.
         price: of a crash, in trials.
         resolution: the least gain in cost that means anything.
     """
     best = np.fmin.accumulate(np.concatenate([[np.inf], np.nan_to_num(cost, nan=np.inf)]))[:-1]
     paid = cost < best - resolution
     spent = np.where(crashed, price, 1.0)
-    per_payment = [np.sum(spent[way]) / (1.0 + np.sum(paid[way])) for way in (leapt, ~leapt)]
+    ways = leapt & searched, ~leapt & searched
+    per_payment = [np.sum(spent[way]) / (1.0 + np.sum(paid[way])) for way in ways]
     return bool(per_payment[0] <= per_payment[1])

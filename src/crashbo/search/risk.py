@@ -253,6 +253,11 @@ def price_of(risk: Risk, situation: Situation) -> float:
     return float(price)
 
 
+def is_spent(risk: Risk, crashed: NDArray[np.bool_], pending: int) -> bool:
+    """Whether a budget has no crash left to risk."""
+    return isinstance(risk, Budget) and risk.left(crashed, pending) <= 0
+
+
 def length_of(risk: Risk) -> int | None:
     """The announced length of a study, where its risk knows it."""
     trials = getattr(risk, "trials", None)

@@ -4,6 +4,7 @@ May import search and below.
 """
 
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +16,6 @@ from crashbo.search.maximise import spread_points
 from crashbo.search.risk import (
     SURE,
     TOLERANCE,
-    Budget,
     MinSafe,
     Paper,
     Price,
@@ -24,6 +24,7 @@ from crashbo.search.risk import (
     Situation,
     floor_of,
     is_bold,
+    is_spent,
     price_of,
 )
 from crashbo.search.safety import Safety
@@ -50,11 +51,11 @@ def propose(task: Task, rng: np.random.Generator) -> Proposal:
         return _look_for_a_success(task, gamma, taken, rng)
     if trials + len(task.seen.pending) < _first_trials(task):
         return _look_around(task, gamma, rng)
-    improvement = _improvement(task)
-    rough = candidates.screen(task.space, models, replace(gamma, ensemble=models.ensemble.middle), _box(task), rng=rng)
-    ensemble_gamma = gamma if models.ensemble.is_several else None
-    screened, worth = candidates.narrowed(rough, improvement(rough.X), ensemble_gamma, trials)
-    situation = _situation(task, screened, worth)
+    improvement, whole = _improvement(task), Box.whole(task.space, task.dead_ends)
+    box = whole if _leaps(task) else Box.near(task.space, task.seen.X[task.seen.succeeded], task.dead_ends)
+    screened, worth, situation = _screened(task, gamma, improvement, box, rng)
+    if box is not whole and situation.is_exhausted(floor_of(task.risk, situation)):  # here, not everywhere
+        screened, worth, situation = _screened(task, gamma, improvement, whole, rng)
     floor, price = floor_of(task.risk, situation), price_of(task.risk, situation)
     if floor >= 1.0 and (proven := _success(task, gamma, _PROVEN)) is not None:
         return Proposal(proven.x, float(np.exp(proven.log_gamma)))
@@ -71,12 +72,29 @@ def propose(task: Task, rng: np.random.Generator) -> Proposal:
     if np.exp(found.log_gamma) < least:
         safest = candidates.best(task.space, screened, Flat(), gamma, Score(), taken)
         found = safest if safest.log_gamma > found.log_gamma else found
-    if task.space.size < np.inf:
-        found = _in_a_finite_space(task, gamma, found, least)
     if exhausted and _tells_nothing(task, found.x):
-        found = _useful_all_the_same(task, gamma, screened, score, situation) or found
+        if isinstance(task.risk, Price):
+            least = min(least, situation.within_reach(_LIKELY) - TOLERANCE)
+        found = _useful_all_the_same(task, gamma, screened, score, least) or found
+    if task.space.size < np.inf:
+        found = _in_a_finite_space(task, gamma, found, least, worth_it=not exhausted)
     p = float(np.exp(found.log_gamma))
     return Proposal(found.x, p, admissible=p >= least)
+
+
+class _Screened(NamedTuple):
+    screened: Screen
+    worth: Array
+    situation: Situation
+
+
+def _screened(task: Task, gamma: Gamma, improvement: LogEI, box: Box, rng: np.random.Generator) -> _Screened:
+    """The candidates in a box that may matter, their worth, and the situation of the study by them."""
+    models = task.surrogates
+    rough = candidates.screen(task.space, models, replace(gamma, ensemble=models.ensemble.middle), box, rng=rng)
+    ensemble_gamma = gamma if models.ensemble.is_several else None
+    kept, worth = candidates.narrowed(rough, improvement(rough.X), ensemble_gamma, len(task.seen.numbers))
+    return _Screened(kept, worth, _situation(task, kept, worth))
 
 
 def _tells_nothing(task: Task, x: Array) -> bool:
@@ -89,30 +107,29 @@ def _tells_nothing(task: Task, x: Array) -> bool:
     return bool(is_near(x[None], known, _BESIDE)[0])
 
 
-def _useful_all_the_same(
-    task: Task, gamma: Gamma, screened: Screen, score: Score, situation: Situation
-) -> Found | None:
-    """Where nothing is left to gain: the place farthest from all trials that rather succeeds, or the best again."""
-    bold = is_bold(task.risk)
-    if not bold and not len(task.seen.pending):
-        return _success(task, gamma, SURE)
+def _useful_all_the_same(task: Task, gamma: Gamma, screened: Screen, score: Score, least: float) -> Found | None:
+    """Where nothing is left to gain: the place farthest from all trials that is safe enough, or the best again.
+
+    A study with a floor or a budget measures the best again, unless others do so at this moment.
+    """
+    if not isinstance(task.risk, Price) and not len(task.seen.pending):
+        again = _success(task, gamma, max(SURE, least))
+        return again if again is not None and np.exp(again.log_gamma) >= least else None
     away = Apart(Flat(), task.taken, screened.apart)
-    likely = replace(score, log_floor=float(np.log(situation.within_reach(_LIKELY)))) if bold else score
-    return candidates.best(task.space, screened, away, gamma, likely, task.taken)
+    floored = replace(score, log_floor=float(np.log(max(least + TOLERANCE, _LEAST))))
+    return candidates.best(task.space, screened, away, gamma, floored, task.taken)
 
 
-def _box(task: Task) -> Box:
+def _leaps(task: Task) -> bool:
     """Where to look: in the whole space, or only just beyond what has succeeded."""
-    seen, searched = task.seen, ~np.isnan(task.reported)
-    whole = Box.whole(task.space, task.dead_ends)
     if isinstance(task.risk, Paper):
-        return whole
+        return True
+    seen = task.seen
     leapt = reach.leaps(seen.X, seen.succeeded, task.space.continuous)
     price = task.risk.crash if isinstance(task.risk, Price) else Price.crash
-    resolution = task.surrogates.resolution
-    if reach.leap_is_due(leapt[searched], seen.crashed[searched], seen.cost[searched], price, resolution):
-        return whole
-    return Box.near(task.space, seen.X[seen.succeeded], task.dead_ends)
+    return reach.leap_is_due(
+        leapt, seen.crashed, seen.cost, ~np.isnan(task.reported), price, task.surrogates.resolution
+    )
 
 
 def _improvement(task: Task) -> LogEI:
@@ -126,10 +143,10 @@ def _improvement(task: Task) -> LogEI:
 
 def _first_trials(task: Task) -> int:
     """How many trials there are before the search looks for gain: enough for every option once."""
-    if isinstance(task.risk, Paper) or not is_bold(task.risk):
+    if not isinstance(task.risk, Price):
         return 0
-    options = [len(p.options) for p in task.space.parameters.values() if isinstance(p, Choice)]
-    return max(_FIRST, *options) if options else _FIRST
+    free = (p for name, p in task.space.parameters.items() if name not in task.space.fixed)
+    return max([_FIRST, *(len(p.options) for p in free if isinstance(p, Choice))])
 
 
 def _look_around(task: Task, gamma: Gamma, rng: np.random.Generator) -> Proposal:
@@ -138,15 +155,15 @@ def _look_around(task: Task, gamma: Gamma, rng: np.random.Generator) -> Proposal
     X = task.dead_ends.clear(task.space.uniform(spread_points(_LOOKED_AT, D, rng=rng)))
     gaps = np.min(np.linalg.norm(X[:, None, :] - task.taken[None, :, :], axis=2), axis=1)
     log_gamma = gamma(X)
-    price = price_of(task.risk, _situation(task, Screen(X, log_gamma, np.ones(D), Box.whole(task.space)), log_gamma))
+    price = task.risk.crash if isinstance(task.risk, Price) else Price.crash
     i = int(np.argmax(Score(price=price)(D * np.log(np.maximum(gaps, SAME)), log_gamma)))
     return Proposal(X[i], float(np.exp(log_gamma[i])))
 
 
-def _in_a_finite_space(task: Task, gamma: Gamma, found: Found, least: float) -> Found:
-    """What was found, or a success again: where nothing new is left, or nothing that a user's floor allows."""
+def _in_a_finite_space(task: Task, gamma: Gamma, found: Found, least: float, *, worth_it: bool) -> Found:
+    """What was found, or a success again: where nothing new is left, or nothing safe enough that is worth a trial."""
     nothing_new = candidates.is_taken(found.x[None], task.taken)[0]
-    if not nothing_new and (is_bold(task.risk) or np.exp(found.log_gamma) >= least):
+    if not nothing_new and ((is_bold(task.risk) and worth_it) or np.exp(found.log_gamma) >= least):
         return found
     again = _success(task, gamma, max(least, _LIKELY))
     return again if again is not None and (nothing_new or again.log_gamma > found.log_gamma) else found
@@ -159,7 +176,7 @@ def _look_for_a_success(task: Task, gamma: Gamma, taken: Array, rng: np.random.G
     screened = candidates.screen(task.space, task.surrogates, wary, box, rng=rng)
     found = candidates.best(task.space, screened, Flat(), wary, Score(), taken)
     p = float(np.exp(gamma(found.x[None])[0]))
-    spent = isinstance(task.risk, Budget) and task.risk.left(task.seen.crashed, len(task.seen.pending)) <= 0
+    spent = is_spent(task.risk, task.seen.crashed, len(task.seen.pending))
     least = _least(task.risk, 0.0)
     return Proposal(found.x, p, admissible=p >= least and not spent)
 
