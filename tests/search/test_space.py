@@ -117,6 +117,17 @@ def test_the_steps_from_a_setting_are_its_neighbours_in_whole_numbers_and_all_ot
     assert Space.of({"gain": (0.0, 1.0)}).steps(np.array([0.3])).shape == (0, 1)
 
 
+def test_the_rarest_options_are_those_that_were_tried_least():
+    space = Space.of({"gain": (0.0, 1.0), "mode": Choice(["trot", "walk", "bound"]), "held": Choice([1, 2])})
+    held = space.with_fixed({"held": 1})
+    at = {"gain": 0.3, "mode": "trot", "held": 1}
+    tried = np.array([held.encode(at | {"mode": mode}) for mode in ("trot", "bound", "trot", "walk", "bound")])
+    [found] = held.with_rarest_options(held.encode(at)[None], tried)
+    assert held.decode(found) == at | {"mode": "walk"}
+    assert not held.lacks_options(tried)
+    assert held.lacks_options(tried[:3])
+
+
 def test_a_pair_is_a_float():
     assert Space.of({"x": (0, 2)}).parameters["x"] == Float(0.0, 2.0)
     assert Space.of({"x": [0, 2]}).parameters["x"] == Float(0.0, 2.0)

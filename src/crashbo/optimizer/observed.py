@@ -69,6 +69,7 @@ def task(
         sign=study.sign,
         posterior=study.posterior,
         dead_ends=DeadEnds.of(study.space, np.array(voids), seen.X) if voids else NOWHERE,
+        voids=np.array(voids) if voids else None,
     )
 
 

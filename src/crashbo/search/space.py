@@ -277,6 +277,21 @@ class Space:
                 found.append(step)
         return np.array(found).reshape(-1, len(u))
 
+    def lacks_options(self, tried: Array) -> bool:
+        """Whether some option of a Choice is at none of the tried points."""
+        return any(
+            isinstance(p, Choice) and name not in self.fixed and not tried[:, at].any(axis=0).all()
+            for name, p, at in self._slices()
+        )
+
+    def with_rarest_options(self, U: Array, tried: Array) -> Array:
+        """The points U, each Choice at the option that is rarest among the tried points."""
+        out = np.array(U, dtype=float)
+        for name, p, at in self._slices():
+            if isinstance(p, Choice) and name not in self.fixed:
+                out[:, at] = p.encode(p.options[int(np.argmin(tried[:, at].sum(axis=0)))])
+        return out
+
     def _slices(self) -> Iterator[tuple[str, Parameter, slice]]:
         start = 0
         for name, p in self.parameters.items():

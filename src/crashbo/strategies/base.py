@@ -35,11 +35,17 @@ class Task:
     sign: float = 1.0  # -1 where the user maximises: costs in `seen` are negated
     posterior: PosteriorOver = "marginal"
     dead_ends: DeadEnds = NOWHERE  # where nothing is proposed while there is another place
+    voids: Array | None = None  # points of trials that were void, (k, D)
 
     @property
     def taken(self) -> Array:
         """Points that were tried, or are pending."""
         return np.vstack([self.seen.X, self.seen.pending])
+
+    @property
+    def visited(self) -> Array:
+        """Those, and the void ones."""
+        return self.taken if self.voids is None else np.vstack([self.taken, self.voids])
 
     @cached_property
     def calibration(self) -> Calibration:

@@ -28,7 +28,7 @@ from crashbo.search.risk import (
     price_of,
 )
 from crashbo.search.safety import Safety
-from crashbo.search.space import SAME, SLACK, Choice, is_near
+from crashbo.search.space import SAME, SLACK, is_near
 from crashbo.strategies.base import Proposal, Task
 
 Array = NDArray[np.float64]
@@ -45,11 +45,11 @@ _LOOKED_AT = 16  # points of which the next first trial is one
 
 def propose(task: Task, rng: np.random.Generator) -> Proposal:
     """The point of largest expected gain per expected price, under the study's risk."""
-    models, taken, trials = task.surrogates, task.taken, len(task.seen.numbers)
+    models, taken = task.surrogates, task.taken
     gamma = task.safety.averaged if isinstance(task.risk, Paper) else task.safety
     if models.cost is None:
         return _look_for_a_success(task, gamma, taken, rng)
-    if trials + len(task.seen.pending) < _first_trials(task):
+    if _is_early(task):
         return _look_around(task, gamma, rng)
     improvement, whole = _improvement(task), Box.whole(task.space, task.dead_ends)
     box = whole if _leaps(task) else Box.near(task.space, task.seen.X[task.seen.succeeded], task.dead_ends)
@@ -141,18 +141,16 @@ def _improvement(task: Task) -> LogEI:
     return models.improvement
 
 
-def _first_trials(task: Task) -> int:
-    """How many trials there are before the search looks for gain: enough for every option once."""
-    if not isinstance(task.risk, Price):
-        return 0
-    free = (p for name, p in task.space.parameters.items() if name not in task.space.fixed)
-    return max([_FIRST, *(len(p.options) for p in free if isinstance(p, Choice))])
+def _is_early(task: Task) -> bool:
+    """Whether a study still looks around: in its first trials, and while an option was never tried."""
+    return isinstance(task.risk, Price) and (len(task.visited) < _FIRST or task.space.lacks_options(task.visited))
 
 
 def _look_around(task: Task, gamma: Gamma, rng: np.random.Generator) -> Proposal:
     """The point that opens up the most of the space, by the volume about it that is empty, per expected price."""
     D = task.space.dimension
-    X = task.dead_ends.clear(task.space.uniform(spread_points(_LOOKED_AT, D, rng=rng)))
+    X = task.space.uniform(spread_points(_LOOKED_AT, D, rng=rng))
+    X = task.dead_ends.clear(task.space.with_rarest_options(X, task.visited))
     gaps = np.min(np.linalg.norm(X[:, None, :] - task.taken[None, :, :], axis=2), axis=1)
     log_gamma = gamma(X)
     price = task.risk.crash if isinstance(task.risk, Price) else Price.crash

@@ -1,0 +1,118 @@
+"""Our strategy as its users meet it: what it tries first, what it keeps to, and what it does when nothing is left."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+import crashbo
+
+MODES = ["a", "b", "c", "d", "e", "f"]
+
+
+def ramp(optimizer, trials, limit=0.6, cost=lambda x: -x):
+    """A study in which `x` drives the cost and crashes above a limit."""
+    told = []
+    for _ in range(trials):
+        trial = optimizer.ask()
+        x = float(trial.params["x"])
+        if x > limit:
+            optimizer.tell(trial, crash=True)
+        else:
+            optimizer.tell(trial, cost=cost(x))
+        told.append(trial)
+    return told
+
+
+@pytest.mark.parametrize("start", [None, [{"x": 0.4, "mode": "c"}]])
+def test_every_option_is_tried_early(start):
+    space = {"x": (0.0, 1.0), "mode": crashbo.Choice(MODES)}
+    told = ramp(crashbo.Optimizer(space, start=start, seed=0), 8)
+    assert {trial.params["mode"] for trial in told} == set(MODES)
+
+
+def test_an_option_that_is_void_is_not_insisted_upon():
+    optimizer = crashbo.Optimizer({"x": (0.0, 1.0), "mode": crashbo.Choice(["a", "b", "c"])}, seed=0)
+    modes = []
+    for _ in range(20):
+        trial = optimizer.ask()
+        modes.append(trial.params["mode"])
+        if trial.params["mode"] == "b":
+            optimizer.tell(trial, void="out of stock")
+        else:
+            optimizer.tell(trial, cost=trial.params["x"])
+    assert modes.count("b") < 12
+
+
+def test_a_study_with_a_start_looks_around():
+    told = ramp(crashbo.Optimizer({"x": (0.0, 1.0), "y": (0.0, 1.0)}, start=[{"x": 0.1, "y": 0.1}], seed=0), 5)
+    points = np.array([list(trial.params.values()) for trial in told])
+    assert np.ptp(points, axis=0).min() > 0.5
+
+
+def test_a_fixed_option_needs_no_trial():
+    space = {"x": (0.0, 1.0), "mode": crashbo.Choice([str(i) for i in range(30)])}
+    optimizer = crashbo.Optimizer(space, seed=0).changed(fixed={"mode": "3"})
+    ramp(optimizer, 20, cost=lambda x: (x - 0.3) ** 2)
+    assert optimizer.best.cost < 1e-3
+
+
+def test_once_the_boundary_is_known_nothing_more_is_paid_for_it():
+    optimizer = crashbo.Optimizer({"x": (0.0, 1.0)}, seed=0)
+    told = ramp(optimizer, 40)
+    assert optimizer.best.cost < -0.59
+    assert sum(trial.params["x"] > 0.6 for trial in told[25:]) <= 3
+    assert optimizer.gain_left() < 0.3
+
+
+@pytest.mark.parametrize("p", [0.9, 0.97])
+def test_a_floor_is_kept_when_nothing_is_left_to_gain(p):
+    rng = np.random.default_rng(0)
+    optimizer = crashbo.Optimizer({"x": (0.0, 1.0)}, start=[{"x": 0.4}], risk=crashbo.MinSafe(p), seed=0)
+    told = ramp(optimizer, 25, cost=lambda x: -x + 0.1 * rng.standard_normal())
+    assert all(trial.p_safe >= p - 0.011 for trial in told[1:] if trial.admissible)
+    assert sum(not trial.admissible for trial in told[8:]) <= 1
+
+
+@dataclass(frozen=True)
+class Careful:
+    least: float = 0.95
+
+    def floor(self, situation):
+        return self.least
+
+
+def test_a_risk_of_one_s_own_is_kept_from_the_first_trial_on():
+    told = ramp(crashbo.Optimizer({"x": (0.0, 1.0)}, start=[{"x": 0.4}], risk=Careful(), seed=0), 20)
+    assert all(trial.p_safe >= 0.93 for trial in told[1:] if trial.admissible)
+
+
+@pytest.mark.parametrize("measured", [True, False])
+def test_those_who_ask_at_once_get_different_trials_on_a_line_too(measured):
+    optimizer = crashbo.Optimizer({"x": (0.0, 1.0)}, ["load"] if measured else [], seed=1)
+    for _ in range(12):
+        trial = optimizer.ask()
+        x = trial.params["x"]
+        if x > 0.7:
+            optimizer.tell(trial, crash=True)
+        else:
+            optimizer.tell(trial, cost=np.sin(5.0 * x), measured={"load": x} if measured else {})
+    x = np.sort([trial.params["x"] for trial in optimizer.ask_batch(10)])
+    assert np.diff(x).min() > 0.002
+    assert np.median(np.diff(x)) > 0.02
+
+
+def test_a_first_batch_beyond_a_budget_is_not_admissible():
+    batch = crashbo.Optimizer({"x": (0.0, 1.0)}, risk=crashbo.Budget(1, trials=10)).ask_batch(3)
+    assert [trial.admissible for trial in batch] == [True, False, False]
+
+
+def test_a_threshold_that_was_given_is_believed():
+    optimizer = crashbo.Optimizer({"x": (0.0, 1.0), "y": (0.0, 1.0)}, [crashbo.Constraint("current", 10.0)], seed=0)
+    rng = np.random.default_rng(0)
+    for x, y in rng.random((30, 2)) * [0.55, 1.0]:
+        if y > 0.5:
+            optimizer.tell({"x": x, "y": y}, crash=True)
+        else:
+            optimizer.tell({"x": x, "y": y}, cost=-x, measured={"current": 16.0 * x})
+    assert optimizer.p_safe({"x": 1.0, "y": 0.2}) < 0.2
