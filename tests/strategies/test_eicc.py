@@ -31,6 +31,7 @@ def test_every_option_is_tried_early(start):
     assert {trial.params["mode"] for trial in told} == set(MODES)
 
 
+@pytest.mark.filterwarnings("ignore:5 of")
 def test_an_option_that_is_void_is_not_insisted_upon():
     optimizer = crashbo.Optimizer({"x": (0.0, 1.0), "mode": crashbo.Choice(["a", "b", "c"])}, seed=0)
     modes = []
