@@ -124,9 +124,9 @@ def test_what_was_caught_is_kept_away_from():
 
     study = optuna.create_study(sampler=CrashSampler(seed=0))
     study.optimize(objective, n_trials=25, catch=MemoryError)
-    assert sum(t.state == TrialState.FAIL for t in study.trials) < 15
+    assert sum(t.state == TrialState.FAIL for t in study.trials) < 18  # the best lies on the boundary
     assert len({tuple(t.params.values()) for t in study.trials if t.state == TrialState.FAIL}) > 5
-    assert study.best_value < -0.8
+    assert study.best_value < -0.88
 
 
 def test_a_fail_of_which_nothing_is_known_counts_as_fails_do():
