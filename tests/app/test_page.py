@@ -1,5 +1,6 @@
 """The page in a real browser: a study by clicking, two browsers in step, a server that is killed."""
 
+import contextlib
 import os
 import shutil
 import signal
@@ -68,20 +69,24 @@ def number_of(page):
     return int(page.locator(".now-head strong").inner_text().removeprefix("Trial "))
 
 
-def wait_for(page, number):
-    playwright.expect(page.locator(".now-head strong")).to_have_text(f"Trial {number}", timeout=PATIENCE)
+def wait_for(page, number, patience=PATIENCE):
+    playwright.expect(page.locator(".now-head strong")).to_have_text(f"Trial {number}", timeout=patience)
 
 
 def do(page, kind, bench):
-    """Tell the trial on the screen by a click, and wait for the next."""
+    """Tell the trial on the screen by a click, and wait for the next; as a person would, once more if nothing came."""
     number = number_of(page)
     params = bench.trials[number].params
-    if kind == "success":
-        page.fill("input[name=cost]", f"{height_of(params):.4f}")
-        page.fill("input[name='m:current']", f"{current_of(params):.2f}")
-    else:
-        page.fill("input[name=note]", f"<i>{kind}</i>")
-    page.click(f"#tell-{kind}")
+    for _ in range(3):
+        if kind == "success":
+            page.fill("input[name=cost]", f"{height_of(params):.4f}")
+            page.fill("input[name='m:current']", f"{current_of(params):.2f}")
+        else:
+            page.fill("input[name=note]", f"<i>{kind}</i>")
+        page.click(f"#tell-{kind}")
+        with contextlib.suppress(AssertionError):
+            wait_for(page, number + 1, PATIENCE / 3)
+            break
     wait_for(page, number + 1)
     return number
 
