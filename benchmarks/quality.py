@@ -84,7 +84,7 @@ def main() -> None:
     parser.add_argument("--problems", default=",".join(PAPER), help="names with commas, or 'tuning'")
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--trials", type=int, default=100)
-    parser.add_argument("--risk", default="default", help="default, paper, budget:K or minsafe:P")
+    parser.add_argument("--risk", default="default", help="default, paper, price:C, budget:K or minsafe:P")
     parser.add_argument("--each", action="store_true", help="every seed's regret and crashes, too")
     args = parser.parse_args()
     names = list(tuning_problems.RECIPES) if args.problems == "tuning" else args.problems.split(",")

@@ -21,6 +21,7 @@ from crashbo.models import latent
 from crashbo.models.latent import Posterior
 from crashbo.search.acquisition import LogEI
 from crashbo.search.candidates import MANY_TRIALS, Screen
+from crashbo.search.risk import LEAST
 from crashbo.search.surrogates import Surrogates
 
 Array = NDArray[np.float64]
@@ -30,13 +31,12 @@ _SHARES = (0.5, 0.35)  # of the lengthscales
 _WELLS = 4  # filled at most
 _AWAY = 0.1  # correlation with the best trial of a well below which another is away from it
 _RARITY = 2.0  # standard deviations below the mean at which the level of a filled well lies
-_LEAST = 1e-9  # of a floor
 _LEAST_SPREAD = 3.0  # times the noise
 
 
 def improvement(models: Surrogates, screened: Screen, floor: float, log_noise: float) -> tuple[LogEI, Array]:
     """Expected improvement under the least doubt that leaves something to gain, or the last; and the screen's."""
-    admissible = screened.log_gamma >= np.log(max(floor, _LEAST))
+    admissible = screened.log_gamma >= np.log(max(floor, LEAST))
     for cost in chain(_shortened(models), _filled(models)):
         found = LogEI(cost, float(cost.mean_at_trials(0).min()))
         worth = found(screened.X)

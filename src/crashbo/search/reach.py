@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
-REACH = 0.1  # fitted: benchmarks/families/tune.py; beyond the successes, of every range
+REACH = 0.1  # judgement: beyond the successes, of every range
 
 
 def ends(successes: Array) -> tuple[Array, Array]:

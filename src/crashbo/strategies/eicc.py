@@ -14,6 +14,7 @@ from crashbo.search.acquisition import Flat, LogEI, LogGamma
 from crashbo.search.candidates import Apart, Box, Found, Screen, Utility
 from crashbo.search.maximise import spread_points
 from crashbo.search.risk import (
+    LEAST,
     SURE,
     TOLERANCE,
     MinSafe,
@@ -26,6 +27,7 @@ from crashbo.search.risk import (
     is_bold,
     is_spent,
     price_of,
+    usual_price,
 )
 from crashbo.search.safety import Safety
 from crashbo.search.space import SAME, SLACK, is_near
@@ -36,8 +38,7 @@ Gamma = Safety | LogGamma  # of the paper's rule the latter
 
 # judgement: on the safe side
 _PROVEN = 0.995  # P(safe) of a success that may be repeated when no crash is left: one near its threshold may yet crash
-_LIKELY = 0.5  # P(safe) of a success that is tried again where nothing new is left
-_LEAST = 1e-9  # P(safe) in place of a floor of zero or less
+_LIKELY = 0.5  # P(safe) where nothing is left to gain: of a place far from all trials, and of a success tried again
 _BESIDE = 0.01  # in every coordinate: a trial so near another tells little
 _FIRST = 5  # trials of a bold study before it looks for gain
 _LOOKED_AT = 16  # points of which the next first trial is one
@@ -116,7 +117,7 @@ def _useful_all_the_same(task: Task, gamma: Gamma, screened: Screen, score: Scor
         again = _success(task, gamma, max(SURE, least))
         return again if again is not None and np.exp(again.log_gamma) >= least else None
     away = Apart(Flat(), task.taken, screened.apart)
-    floored = replace(score, log_floor=float(np.log(max(least + TOLERANCE, _LEAST))))
+    floored = replace(score, log_floor=float(np.log(max(least + TOLERANCE, LEAST))))
     return candidates.best(task.space, screened, away, gamma, floored, task.taken)
 
 
@@ -126,10 +127,8 @@ def _leaps(task: Task) -> bool:
         return True
     seen = task.seen
     leapt = reach.leaps(seen.X, seen.succeeded, task.space.continuous)
-    price = task.risk.crash if isinstance(task.risk, Price) else Price.crash
-    return reach.leap_is_due(
-        leapt, seen.crashed, seen.cost, ~np.isnan(task.reported), price, task.surrogates.resolution
-    )
+    searched, resolution = ~np.isnan(task.reported), task.surrogates.resolution
+    return reach.leap_is_due(leapt, seen.crashed, seen.cost, searched, usual_price(task.risk), resolution)
 
 
 def _improvement(task: Task) -> LogEI:
@@ -153,8 +152,7 @@ def _look_around(task: Task, gamma: Gamma, rng: np.random.Generator) -> Proposal
     X = task.dead_ends.clear(task.space.with_rarest_options(X, task.visited))
     gaps = np.min(np.linalg.norm(X[:, None, :] - task.taken[None, :, :], axis=2), axis=1)
     log_gamma = gamma(X)
-    price = task.risk.crash if isinstance(task.risk, Price) else Price.crash
-    i = int(np.argmax(Score(price=price)(D * np.log(np.maximum(gaps, SAME)), log_gamma)))
+    i = int(np.argmax(Score(price=usual_price(task.risk))(D * np.log(np.maximum(gaps, SAME)), log_gamma)))
     return Proposal(X[i], float(np.exp(log_gamma[i])))
 
 
@@ -211,4 +209,4 @@ def _success(task: Task, gamma: Gamma, least: float) -> Found | None:
 
 def _least(risk: Risk, floor: float) -> float:
     """P(safe) at which a point is still admissible."""
-    return floor - TOLERANCE if not isinstance(risk, MinSafe) else max(risk.p - TOLERANCE, _LEAST)
+    return floor - TOLERANCE if not isinstance(risk, MinSafe) else max(risk.p - TOLERANCE, LEAST)
