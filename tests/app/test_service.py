@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import socket
 import threading
 from concurrent.futures.process import BrokenProcessPool
 
@@ -17,7 +18,7 @@ from crashbo.app.server.api import create_app
 from crashbo.app.server.ask_queue import AskQueue
 from crashbo.app.server.guard import LARGEST_BODY, is_loopback
 from crashbo.app.server.live import Live
-from crashbo.app.server.serve import check_address
+from crashbo.app.server.serve import _listening, check_address
 from crashbo.integrations.optuna.proposer import Proposer
 
 HOME = "http://127.0.0.1:8765"
@@ -234,6 +235,11 @@ def test_other_addresses_need_a_token(host):
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.1.2.3", "::1", "localhost"])
 def test_this_machines_own_addresses_do_not(host):
     check_address(host, None)
+
+
+def test_who_connects_as_soon_as_the_address_is_known_is_not_refused():
+    with _listening("127.0.0.1", 0) as listener, socket.create_connection(listener.getsockname(), timeout=5.0):
+        pass
 
 
 def test_the_page_and_its_assets_are_shipped_and_load_nothing_from_elsewhere(client):

@@ -80,6 +80,7 @@ def _listening(host: str, port: int) -> socket.socket:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((host, port))
+        listener.listen()  # who connects as soon as the address is printed waits for the loop, and is not refused
     except (OSError, OverflowError) as error:
         listener.close()
         raise ValueError(
