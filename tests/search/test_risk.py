@@ -81,6 +81,16 @@ def test_what_is_promised_where_a_crash_is_all_but_sure_is_worth_nothing():
     assert Price().floor(at) == SURE
 
 
+def test_a_promise_that_is_small_beside_what_trials_have_brought_is_not_worth_a_crash():
+    at = replace(situation(gain=1e-9, gain_anywhere=0.02, crashes=10, successes=50), range_seen=10.0)
+    assert Price().floor(at) == SURE  # 0.007 a trial, for 0.1 of 10 per 100 trials
+    assert Price().floor(replace(at, range_seen=5.0)) == IMAGINED
+    assert Price(crash=1).floor(at) == IMAGINED
+    longer = situation(gain=1e-9, gain_anywhere=0.02, crashes=10, successes=100)
+    assert Price().floor(replace(longer, range_seen=10.0)) == IMAGINED  # the longer a study, the less is enough
+    assert Price().floor(replace(situation(gain=1.0), range_seen=0.0)) == IMAGINED
+
+
 @pytest.mark.parametrize("safest", [0.6, 0.1, 1e-30])
 def test_where_nothing_reaches_a_floor_a_point_about_as_safe_as_can_be_does(safest):
     at = replace(situation(), log_gamma=np.log([safest, 0.5 * safest]), log_value=np.full(2, -30.0))

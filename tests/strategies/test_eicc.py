@@ -116,3 +116,29 @@ def test_a_threshold_that_was_given_is_believed():
         else:
             optimizer.tell({"x": x, "y": y}, cost=-x, measured={"current": 16.0 * x})
     assert optimizer.p_safe({"x": 1.0, "y": 0.2}) < 0.2
+
+
+def repeats(cost, trials=30, noise=None, seed=0):
+    """How many trials of a study in two dimensions were at the place of another."""
+    rng = np.random.default_rng(seed)
+    optimizer = crashbo.Optimizer({"x": (0.0, 1.0), "y": (0.0, 1.0)}, seed=seed, noise=noise)
+    points = []
+    for _ in range(trials):
+        trial = optimizer.ask()
+        points.append((trial.params["x"], trial.params["y"]))
+        optimizer.tell(trial, cost=cost(*points[-1], rng))
+    return len(points) - len(set(points))
+
+
+def rugged(x, y, rng):
+    return np.sin(40.0 * x + 1.0) + np.sin(37.0 * y)
+
+
+def test_the_best_is_measured_again_where_noise_and_a_rugged_cost_explain_the_same():
+    assert 1 <= repeats(rugged) <= 3
+    assert 1 <= repeats(lambda x, y, rng: (x - 0.4) ** 2 + y + rng.standard_normal()) <= 3
+
+
+def test_nothing_is_repeated_where_the_noise_is_plain_or_given():
+    assert repeats(lambda x, y, rng: (x - 0.4) ** 2 + (y - 0.7) ** 2, trials=20) == 0
+    assert repeats(rugged, noise={"cost": 0.01}) == 0

@@ -19,7 +19,7 @@ from crashbo.optimizer.observed import calibration, observations
 from crashbo.optimizer.records import AnyConstraint, Constraint, Trial
 from crashbo.optimizer.study import Study
 from crashbo.search import candidates, recommend
-from crashbo.search.risk import IMAGINED, Paper
+from crashbo.search.risk import Paper, Situation, usual_price, worthwhile_floor
 from crashbo.search.safety import Safety
 from crashbo.search.space import Params, is_number
 from crashbo.search.surrogates import Surrogates, fit_surrogates
@@ -182,14 +182,28 @@ class View:
         return [{**asdict(t), "blame": blames.get(t.number, {})} for t in self.trials]
 
     def gain_left(self) -> float | None:
-        """What the next trial may be expected to gain, in units of the cost's noise; None before a success."""
+        """What the next trial may be expected to gain, in units of the cost's noise; None before a success.
+
+        What is not worth the risk of a crash does not count.
+        """
         models, safety = self.models, self.safety
         if models is None or models.cost is None or safety is None:
             return None
         screened = candidates.screen(self.study.space, models, safety, rng=np.random.default_rng(0))
-        gains = np.exp(models.improvement(screened.X) + screened.log_gamma)
-        gain = np.max(gains, where=screened.log_gamma >= np.log(IMAGINED), initial=0.0)
-        return float(gain) / models.resolution
+        seen = observations(self.study, self.trials)
+        situation = Situation(
+            log_value=models.improvement(screened.X) + screened.log_gamma,
+            log_gamma=screened.log_gamma,
+            log_noise=float(np.log(models.resolution)),
+            reported=np.full(len(seen.crashed), np.nan),
+            crashed=seen.crashed,
+            cost=seen.cost,
+            pending=0,
+            trials_left=None,
+            range_seen=models.range_seen,
+        )
+        floor = worthwhile_floor(situation, usual_price(self.study.risk))
+        return float(np.exp(situation.log_gain(floor) - situation.log_noise))
 
     def _points(self, params: Sequence[Params]) -> Array:
         """Params in the unit cube, one row each."""

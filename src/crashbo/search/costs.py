@@ -3,18 +3,22 @@
 May import models and below.
 """
 
+import math
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import chdtri
 
 from crashbo.models import latent
 from crashbo.models.fit import Fit, fit
 from crashbo.models.hyperpriors import Hyperprior
 from crashbo.models.latent import Hyperparameters, Posterior, Warm
-from crashbo.models.parametrisation import parametrise
+from crashbo.models.parametrisation import Parametrisation, parametrise
 from crashbo.models.regression import measured_data
 from crashbo.numerics.kernels import squared_distances
+from crashbo.search.space import SAME
 
 Array = NDArray[np.float64]
 
@@ -23,10 +27,14 @@ ENOUGH = 3e-3  # nats: fits that begin where the last one ended must not stop sh
 _NEIGHBOURS = 0.1  # root-mean-square distance per coordinate within which trials count as one cluster
 _FENCE = 3.0  # spreads above the median
 _HUGE = 30.0  # spreads past the fence
-_LOUD = 0.5  # of the cost's spread: noise with which a second fit begins
+_LOUD = 0.5  # of the cost's spread: noise with which a second fit begins, if
+_QUIET = 0.1  # of the spread is no less than the noise that the first one found
+_APART = 3.0  # times: two fits with such different noise explain the costs in different ways
+_OPEN = 5.0  # nats between them that one repeat would decide: whose costs differ by much, or by next to nothing
 _ENOUGH_FOR_NOISE = 5  # costs that it takes to tell noise from a cost that varies over short distances
 _FEW = 4  # other costs that it takes to call one huge
 _SHARE = 6  # one huge cost, and another per this many, are outliers: more are not
+_SURPRISE = 0.05  # probability that repeats differ by less, of a noise that is still plausible
 _PLAUSIBLE = 2.0  # standard deviations above what is expected
 _ROUNDING = 1e-12  # relative, of a sum of weights
 
@@ -77,6 +85,13 @@ def _median(values: Array, weights: Array) -> float:
     return 0.5 * float(values[order[below]] + values[order[min(above, len(values) - 1)]])
 
 
+class CostFit(NamedTuple):
+    """A cost's posterior, and whether a repeat would teach it the noise."""
+
+    posterior: Posterior
+    noise_is_open: bool
+
+
 @dataclass(frozen=True)
 class Costs:
     """Compressed costs, and which of them are outliers.
@@ -102,10 +117,11 @@ class Costs:
             huge = np.zeros(len(cost), dtype=bool)
         return Costs(X, scale(cost), huge)
 
-    def fit(self, noise_std: float | None, prior: Hyperprior, start: Warm | None = None) -> Posterior:
+    def fit(self, noise_std: float | None, prior: Hyperprior, start: Warm | None = None) -> CostFit:
         """The cost's posterior, its hyperparameters learnt."""
-        plain = fit_cost(self.X[~self.huge], self.compressed[~self.huge], noise_std, prior, start)
-        return self._told(plain) if self.huge.any() else plain
+        fits = _fits(self.X[~self.huge], self.compressed[~self.huge], noise_std, prior, start)
+        plain = fits[0].posterior
+        return CostFit(self._told(plain) if self.huge.any() else plain, _is_open(fits))
 
     def given(self, hypers: tuple[Hyperparameters, ...]) -> Posterior:
         """The cost's posterior at these hyperparameters."""
@@ -121,22 +137,52 @@ class Costs:
 
 
 def fit_cost(X: Array, cost: Array, noise_std: float | None, prior: Hyperprior, start: Warm | None = None) -> Posterior:
-    """The cost's GP, its hyperparameters learnt.
+    """The cost's GP, its hyperparameters learnt."""
+    return _fits(X, cost, noise_std, prior, start)[0].posterior
 
-    Noise can pass for a cost that varies over short distances, and a fit that began so stays so. But so can such a cost
-    pass for noise. So while there are new lowest costs the fit goes on; when there are none, another begins with noise,
-    and the more probable one counts.
+
+def _fits(X: Array, cost: Array, noise_std: float | None, prior: Hyperprior, start: Warm | None) -> list[Fit]:
+    """One fit, or two where the noise is not given, the more probable one first.
+
+    Noise can pass for a cost that varies over short distances, and such a cost for noise; a fit that began with the one
+    stays with it. So another begins with the other.
     """
     data = measured_data(X, cost)
     p = parametrise(data.Y[0], data.sign[0], prior, dimension=X.shape[1], labelled=False, noise_std=noise_std)
-    found = fit(data, (p,), start=start, enough=ENOUGH)
+    if noise_std is None:
+        p = _within_repeats(p, X, cost)
+    found = [fit(data, (p,), start=start, enough=ENOUGH)]
     if noise_std is None and len(X) >= _ENOUGH_FOR_NOISE:
-        loud = fit(data, (replace(p, start=replace(p.start, noise_std=_LOUD)),), enough=ENOUGH)
-        found = max(found, loud, key=lambda fitted: _plausibility(fitted, prior))
-    return found.posterior
+        other = p.start.noise_std if _noise_share(found[0]) > _QUIET else _LOUD
+        rival = replace(p, start=replace(p.start, noise_std=other))
+        found.append(fit(data, (rival,), enough=ENOUGH))
+    return sorted(found, key=lambda fitted: -fitted.log_posterior)
 
 
-def _plausibility(fitted: Fit, prior: Hyperprior) -> float:
-    """The log posterior, where all lengthscales together count as one: a rugged cost is rugged in all dimensions."""
-    log_density = prior.lengthscales.log(fitted.posterior.hypers[0].lengthscales)[0]
-    return float(fitted.log_posterior - np.sum(log_density) + np.mean(log_density))
+def _within_repeats(p: Parametrisation, X: Array, cost: Array) -> Parametrisation:
+    """The parametrisation with no more noise than is plausible given how much trials at the same place differ."""
+    density = p.prior.noise_std
+    same = np.abs(X[:, None, :] - X[None, :, :]).max(axis=2) < SAME
+    first = np.argmax(same, axis=1)  # the first trial at the place of each
+    sizes = np.bincount(first, minlength=len(X))
+    means = np.bincount(first, cost, len(X)) / np.maximum(sizes, 1)
+    repeats = len(X) - np.count_nonzero(sizes)
+    if not repeats or isinstance(density, float):
+        return p
+    most = math.sqrt(float(np.sum((cost - means[first]) ** 2)) / float(chdtri(repeats, 1.0 - _SURPRISE))) / p.scale
+    low, high = density.bounds
+    bounds = low, float(np.clip(most, 2.0 * low, high))
+    return replace(p, prior=replace(p.prior, noise_std=replace(density, bounds=bounds)))
+
+
+def _noise_share(fitted: Fit) -> float:
+    """The noise, as a share of the cost's spread."""
+    hypers = fitted.posterior.hypers[0]
+    return float(np.mean(hypers.noise_std) / np.sqrt(hypers.outputscale))
+
+
+def _is_open(fits: list[Fit]) -> bool:
+    """Whether much noise and little explain the costs about equally well."""
+    shares = [_noise_share(fitted) for fitted in fits]
+    near = fits[0].log_posterior - fits[-1].log_posterior < _OPEN
+    return near and max(shares) > _APART * min(shares)

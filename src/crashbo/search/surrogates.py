@@ -126,6 +126,7 @@ class Surrogates:
     memory: Memory
     successes: int  # rows of the cost's data that were measured: pending ones come after them
     bystanders: Ensemble | None = None  # of what is measured, where that is not the cause: `ensemble` is of labels then
+    noise_is_open: bool = False  # whether much noise and little explain the costs about equally well
 
     @property
     def crash(self) -> Posterior:
@@ -203,6 +204,12 @@ class Surrogates:
         spread = float(np.sqrt(self.cost.hypers[0].outputscale))
         return float(np.clip(self.cost_noise_std, _FINEST * spread, _COARSEST * spread))
 
+    @property
+    def range_seen(self) -> float:
+        """The range of the costs at the successes, without their noise: what the trials so far have brought."""
+        assert self.cost is not None
+        return float(self.cost.mean_at_trials(0)[: self.successes].max() - self.eta)
+
     def at_pending(self, pending: Array) -> "Surrogates":
         """The same fit with other pending trials: nothing is learnt from those."""
         if self.cost is None:
@@ -240,8 +247,9 @@ def fit_surrogates(
         bystander, labels = _compared(seen, memory, data, fitted, crash_prior, unsure) if doubtful else (None, None)
         ensemble = _about(fitted, unsure and labels is None)
         cost_start = memory.cost if memory is not None else None
-        cost = costs.fit(seen.cost_noise_std, cost_prior, cost_start) if len(costs.X) else None
-        found = _Found(fitted, fitted.posterior.warm(), ensemble, cost, len(seen.numbers), bystander, labels)
+        cost, noise_is_open = costs.fit(seen.cost_noise_std, cost_prior, cost_start) if len(costs.X) else (None, False)
+        warm = fitted.posterior.warm()
+        found = _Found(fitted, warm, ensemble, cost, len(seen.numbers), bystander, labels, noise_is_open)
     cost_warm = memory.cost if memory is not None else None
     if found.cost is not None:
         cost_warm = replace(found.cost.warm(), sites=None)
@@ -249,7 +257,9 @@ def fit_surrogates(
     kept = Memory(seen.numbers, cost_warm, found.warm, found.fitted_at, hypers, told, found.bystander)
     cost = None if found.cost is None else with_pending(found.cost, seen.pending)
     ensemble, bystanders = (found.ensemble, None) if found.labels is None else (found.labels, found.ensemble)
-    return Surrogates(cost, ensemble, parametrisations, found.fitted, kept, len(costs.X), bystanders)
+    return Surrogates(
+        cost, ensemble, parametrisations, found.fitted, kept, len(costs.X), bystanders, found.noise_is_open
+    )
 
 
 class _Found(NamedTuple):
@@ -260,6 +270,7 @@ class _Found(NamedTuple):
     fitted_at: int
     bystander: BystanderMemory | None
     labels: Ensemble | None  # where what is measured is not the cause
+    noise_is_open: bool = False
 
 
 def _held(

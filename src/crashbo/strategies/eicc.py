@@ -41,6 +41,7 @@ _PROVEN = 0.995  # P(safe) of a success that may be repeated when no crash is le
 _LIKELY = 0.5  # P(safe) where nothing is left to gain: of a place far from all trials, and of a success tried again
 _BESIDE = 0.01  # in every coordinate: a trial so near another tells little
 _FIRST = 5  # trials of a bold study before it looks for gain
+_TO_A_REPEAT = 10  # costs to each that was a repeat for the noise, at least
 _LOOKED_AT = 16  # points of which the next first trial is one
 
 
@@ -52,6 +53,8 @@ def propose(task: Task, rng: np.random.Generator) -> Proposal:
         return _look_for_a_success(task, gamma, taken, rng)
     if _is_early(task):
         return _look_around(task, gamma, rng)
+    if (again := _repeat_for_the_noise(task, gamma)) is not None:
+        return again
     improvement, whole = _improvement(task), Box.whole(task.space, task.dead_ends)
     box = whole if _leaps(task) else Box.near(task.space, task.seen.X[task.seen.succeeded], task.dead_ends)
     screened, worth, situation = _screened(task, gamma, improvement, box, rng)
@@ -156,6 +159,23 @@ def _look_around(task: Task, gamma: Gamma, rng: np.random.Generator) -> Proposal
     return Proposal(X[i], float(np.exp(log_gamma[i])))
 
 
+def _repeat_for_the_noise(task: Task, gamma: Gamma) -> Proposal | None:
+    """The lowest cost once more, where noise and a rugged cost explain the costs about equally well: it will tell.
+
+    None where they do not, where that may crash, and where enough trials were repeats.
+    """
+    seen, models = task.seen, task.surrogates
+    if not models.noise_is_open or isinstance(task.risk, Paper) or len(seen.pending):
+        return None
+    X = seen.X[seen.costed]
+    best = X[int(np.argmin(seen.cost[seen.costed]))]
+    repeats = sum(is_near(x[None], X[:i], SAME)[0] for i, x in enumerate(X) if i)
+    p = float(np.exp(gamma(best[None])[0]))
+    if p < SURE - TOLERANCE or _TO_A_REPEAT * (repeats + 1) > len(X):
+        return None
+    return Proposal(best, p)
+
+
 def _in_a_finite_space(task: Task, gamma: Gamma, found: Found, least: float, *, worth_it: bool) -> Found:
     """What was found, or a success again: where nothing new is left, or nothing safe enough that is worth a trial."""
     nothing_new = candidates.is_taken(found.x[None], task.taken)[0]
@@ -178,15 +198,17 @@ def _look_for_a_success(task: Task, gamma: Gamma, taken: Array, rng: np.random.G
 
 
 def _situation(task: Task, screened: Screen, worth: Array) -> Situation:
+    models = task.surrogates
     return Situation(
         log_value=worth + screened.log_gamma,
         log_gamma=screened.log_gamma,
-        log_noise=float(np.log(task.surrogates.resolution)),
+        log_noise=float(np.log(models.resolution)),
         reported=task.reported,
         crashed=task.seen.crashed,
         cost=task.seen.cost,
         pending=len(task.seen.pending),
         trials_left=task.trials_left,
+        range_seen=models.range_seen,
     )
 
 
