@@ -156,7 +156,13 @@ def _fits(X: Array, cost: Array, noise_std: float | None, prior: Hyperprior, sta
         other = p.start.noise_std if _noise_share(found[0]) > _QUIET else _LOUD
         rival = replace(p, start=replace(p.start, noise_std=other))
         found.append(fit(data, (rival,), enough=ENOUGH))
-    return sorted(found, key=lambda fitted: -fitted.log_posterior)
+    return sorted(found, key=lambda fitted: -_plausibility(fitted, prior))
+
+
+def _plausibility(fitted: Fit, prior: Hyperprior) -> float:
+    """The log posterior, where all lengthscales together count as one: a rugged cost is rugged in all dimensions."""
+    log_density = prior.lengthscales.log(fitted.posterior.hypers[0].lengthscales)[0]
+    return float(fitted.log_posterior - np.sum(log_density) + np.mean(log_density))
 
 
 def _within_repeats(p: Parametrisation, X: Array, cost: Array) -> Parametrisation:
