@@ -65,6 +65,27 @@ def test_once_the_boundary_is_known_nothing_more_is_paid_for_it():
     assert optimizer.gain_left() < 0.3
 
 
+@pytest.mark.parametrize("price", [5.0, 10.0])
+def test_a_study_with_nothing_left_to_gain_crashes_no_more_often_than_its_price_allows(price):
+    optimizer = crashbo.Optimizer({"x": (0.0, 1.0)}, risk=crashbo.Price(price), seed=0)
+    told = ramp(optimizer, 60)
+    crashes = np.flatnonzero([trial.params["x"] > 0.6 for trial in told])
+    assert np.diff(crashes[crashes > 30]).min(initial=price) >= price - 1.0
+    assert sum(crashes > 30) <= 30.0 / price
+
+
+def test_another_island_is_found_when_the_first_is_known():
+    optimizer = crashbo.Optimizer({"x": (0.0, 1.0)}, start=[{"x": 0.1}], seed=0)
+    for _ in range(60):
+        trial = optimizer.ask()
+        x = float(trial.params["x"])
+        if x < 0.2 or 0.75 < x < 0.9:
+            optimizer.tell(trial, cost=-x)
+        else:
+            optimizer.tell(trial, crash=True)
+    assert optimizer.best.cost < -0.8
+
+
 @pytest.mark.parametrize("p", [0.9, 0.97])
 def test_a_floor_is_kept_when_nothing_is_left_to_gain(p):
     rng = np.random.default_rng(0)

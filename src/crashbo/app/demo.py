@@ -17,6 +17,7 @@ from crashbo.problems.solo8 import problem as solo8
 from crashbo.problems.solo8.jump import Flight, jump
 
 REPEATS = 10
+_A_FALL = 20.0  # trials: judgement, of a robot that somebody has to pick up
 _BLAME = {"boards": "current", "fell": "fall"}  # the first word of a crash's reason names its cause
 _TRIES = 8  # settings that are repeated, at most, to find one that always succeeds
 
@@ -82,7 +83,10 @@ def play(trials: int, seed: int, say: Callable[[str], None]) -> Story:
         say(
             f"Ten jumps at the start tell the noise: {1000 * noise['cost']:.1f} mm of height, {noise['current']:.1f} A."
         )
-        optimizer = crashbo.Optimizer(problem.space, problem.constraints, seed=seed, start=[solo8.START], noise=noise)
+        start, risk = [solo8.START], crashbo.Price(_A_FALL)
+        optimizer = crashbo.Optimizer(
+            problem.space, problem.constraints, seed=seed, start=start, noise=noise, risk=risk
+        )
         say(_HEAD)
         learnt: list[Learnt] = []
         for _ in range(trials):

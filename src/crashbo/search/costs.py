@@ -13,12 +13,12 @@ from scipy.special import chdtri
 
 from crashbo.models import latent
 from crashbo.models.fit import Fit, fit
-from crashbo.models.hyperpriors import Hyperprior
+from crashbo.models.hyperpriors import Hyperprior, LogNormal
 from crashbo.models.latent import Hyperparameters, Posterior, Warm
 from crashbo.models.parametrisation import Parametrisation, parametrise
 from crashbo.models.regression import measured_data
 from crashbo.numerics.kernels import squared_distances
-from crashbo.search.space import SAME
+from crashbo.search.space import places
 
 Array = NDArray[np.float64]
 
@@ -167,15 +167,13 @@ def _plausibility(fitted: Fit, prior: Hyperprior) -> float:
 
 def _within_repeats(p: Parametrisation, X: Array, cost: Array) -> Parametrisation:
     """The parametrisation with no more noise than is plausible given how much trials at the same place differ."""
-    density = p.prior.noise_std
-    same = np.abs(X[:, None, :] - X[None, :, :]).max(axis=2) < SAME
-    first = np.argmax(same, axis=1)  # the first trial at the place of each
-    sizes = np.bincount(first, minlength=len(X))
-    means = np.bincount(first, cost, len(X)) / np.maximum(sizes, 1)
-    repeats = len(X) - np.count_nonzero(sizes)
-    if not repeats or isinstance(density, float):
+    density, place = p.prior.noise_std, places(X)
+    sizes = np.bincount(place)
+    repeats = len(X) - len(sizes)
+    if not repeats or not isinstance(density, LogNormal):
         return p
-    most = math.sqrt(float(np.sum((cost - means[first]) ** 2)) / float(chdtri(repeats, 1.0 - _SURPRISE))) / p.scale
+    squares = float(np.sum((cost - (np.bincount(place, cost) / sizes)[place]) ** 2))
+    most = math.sqrt(squares / float(chdtri(repeats, 1.0 - _SURPRISE))) / p.scale
     low, high = density.bounds
     bounds = low, float(np.clip(most, 2.0 * low, high))
     return replace(p, prior=replace(p.prior, noise_std=replace(density, bounds=bounds)))

@@ -99,8 +99,15 @@ class Situation:
         p = np.exp(self.log_gamma)
         per_price = self.log_value - np.log(p + price * (1.0 - p))
         most = float(np.max(per_price, where=p >= floor, initial=-np.inf))
-        paid = len(self.crashed) + (price - 1.0) * float(self.crashed.sum())
-        return paid > 0.0 and self.range_seen > 0.0 and most < np.log(_WORTH_A_CRASH * self.range_seen / paid)
+        return self.range_seen > 0.0 and most < np.log(_WORTH_A_CRASH * self.range_seen / self.paid(price))
+
+    def paid(self, price: float) -> float:
+        """What the trials so far have cost."""
+        return len(self.crashed) + (price - 1.0) * float(self.crashed.sum())
+
+    def hopeful(self, price: float) -> float:
+        """P(safe) at which a success may be expected for what the study has paid so far."""
+        return min(price / (self.paid(price) + price - 1.0), SURE)
 
     def within_reach(self, floor: float) -> float:
         """The floor, or where no candidate reaches it, nearly the P(safe) of the safest."""

@@ -367,3 +367,8 @@ def _check_ends(p: Any, kind: str) -> None:
         raise ValueError(f"{kind} must have low < high, both finite; got ({p.low!r}, {p.high!r}). Swap or mend them.")
     if p.log and p.low <= 0:
         raise ValueError(f"{kind} must have low > 0 on a log scale; got {p.low!r}. Raise low, or leave log out.")
+
+
+def places(X: Array) -> NDArray[np.intp]:
+    """Numbers from 0 on, one for every row of X; those of rows at one place are the same."""
+    return np.unique(np.round(X / SAME), axis=0, return_inverse=True)[1].reshape(-1)

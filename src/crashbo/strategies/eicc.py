@@ -30,7 +30,7 @@ from crashbo.search.risk import (
     usual_price,
 )
 from crashbo.search.safety import Safety
-from crashbo.search.space import SAME, SLACK, is_near
+from crashbo.search.space import SAME, SLACK, is_near, places
 from crashbo.strategies.base import Proposal, Task
 
 Array = NDArray[np.float64]
@@ -38,7 +38,7 @@ Gamma = Safety | LogGamma  # of the paper's rule the latter
 
 # judgement: on the safe side
 _PROVEN = 0.995  # P(safe) of a success that may be repeated when no crash is left: one near its threshold may yet crash
-_LIKELY = 0.5  # P(safe) where nothing is left to gain: of a place far from all trials, and of a success tried again
+_LIKELY = 0.5  # P(safe) of a success that is tried again where nothing is left to gain
 _BESIDE = 0.01  # in every coordinate: a trial so near another tells little
 _FIRST = 5  # trials of a bold study before it looks for gain
 _TO_A_REPEAT = 10  # costs to each that was a repeat for the noise, at least
@@ -53,8 +53,6 @@ def propose(task: Task, rng: np.random.Generator) -> Proposal:
         return _look_for_a_success(task, gamma, taken, rng)
     if _is_early(task):
         return _look_around(task, gamma, rng)
-    if (again := _repeat_for_the_noise(task, gamma)) is not None:
-        return again
     improvement, whole = _improvement(task), Box.whole(task.space, task.dead_ends)
     box = whole if _leaps(task) else Box.near(task.space, task.seen.X[task.seen.succeeded], task.dead_ends)
     screened, worth, situation = _screened(task, gamma, improvement, box, rng)
@@ -63,6 +61,10 @@ def propose(task: Task, rng: np.random.Generator) -> Proposal:
     floor, price = floor_of(task.risk, situation), price_of(task.risk, situation)
     if floor >= 1.0 and (proven := _success(task, gamma, _PROVEN)) is not None:
         return Proposal(proven.x, float(np.exp(proven.log_gamma)))
+    if _is_for_a_repeat(task) and (again := _success(task, gamma, max(SURE, floor))) is not None:
+        p = float(np.exp(again.log_gamma))
+        if p >= max(SURE, floor) - TOLERANCE:
+            return Proposal(again.x, p)
     exhausted = not isinstance(task.risk, Paper) and situation.is_exhausted(floor)
     if exhausted:
         improvement, worth = doubt.improvement(models, screened, floor, situation.log_noise)
@@ -76,9 +78,10 @@ def propose(task: Task, rng: np.random.Generator) -> Proposal:
     if np.exp(found.log_gamma) < least:
         safest = candidates.best(task.space, screened, Flat(), gamma, Score(), taken)
         found = safest if safest.log_gamma > found.log_gamma else found
-    if exhausted and _tells_nothing(task, found.x):
-        if isinstance(task.risk, Price):
-            least = min(least, situation.within_reach(_LIKELY) - TOLERANCE)
+    hope = _hope(task, gamma, screened, replace(score, log_floor=-np.inf), situation) if exhausted else None
+    if hope is not None:
+        found, least = hope, 0.0
+    elif exhausted and _tells_nothing(task, found.x):
         found = _useful_all_the_same(task, gamma, screened, score, least) or found
     if task.space.size < np.inf:
         found = _in_a_finite_space(task, gamma, found, least, worth_it=not exhausted)
@@ -101,6 +104,22 @@ def _screened(task: Task, gamma: Gamma, improvement: LogEI, box: Box, rng: np.ra
     return _Screened(kept, worth, _situation(task, kept, worth))
 
 
+def _hope(task: Task, gamma: Gamma, screened: Screen, score: Score, situation: Situation) -> Found | None:
+    """Where nothing is left to gain: the most promising place away from all trials, if a crash may be risked for it.
+
+    It may if the last crash was as many trials ago as one costs, and if a success at such a place might be expected for
+    what the study has paid so far.
+    """
+    crashed = task.seen.crashed
+    since = int(np.argmax(crashed[::-1])) if crashed.any() else len(crashed)
+    least = situation.hopeful(score.price)
+    if not isinstance(task.risk, Price) or since + 1 < task.risk.crash or situation.is_exhausted(least):
+        return None
+    away = Apart(_improvement(task), task.taken, screened.apart)
+    found = candidates.best(task.space, screened, away, gamma, score, task.taken)
+    return found if np.exp(found.log_gamma) >= least else None
+
+
 def _tells_nothing(task: Task, x: Array) -> bool:
     """Whether x lies beside a trial that is under way, or a success that was worse than the best."""
     models = task.surrogates
@@ -112,7 +131,7 @@ def _tells_nothing(task: Task, x: Array) -> bool:
 
 
 def _useful_all_the_same(task: Task, gamma: Gamma, screened: Screen, score: Score, least: float) -> Found | None:
-    """Where nothing is left to gain: the place farthest from all trials that is safe enough, or the best again.
+    """Where nothing is left to gain: the place farthest from all trials that is safe, or the best again.
 
     A study with a floor or a budget measures the best again, unless others do so at this moment.
     """
@@ -159,21 +178,14 @@ def _look_around(task: Task, gamma: Gamma, rng: np.random.Generator) -> Proposal
     return Proposal(X[i], float(np.exp(log_gamma[i])))
 
 
-def _repeat_for_the_noise(task: Task, gamma: Gamma) -> Proposal | None:
-    """The lowest cost once more, where noise and a rugged cost explain the costs about equally well: it will tell.
-
-    None where they do not, where that may crash, and where enough trials were repeats.
-    """
-    seen, models = task.seen, task.surrogates
-    if not models.noise_is_open or isinstance(task.risk, Paper) or len(seen.pending):
-        return None
-    X = seen.X[seen.costed]
-    best = X[int(np.argmin(seen.cost[seen.costed]))]
-    repeats = sum(is_near(x[None], X[:i], SAME)[0] for i, x in enumerate(X) if i)
-    p = float(np.exp(gamma(best[None])[0]))
-    if p < SURE - TOLERANCE or _TO_A_REPEAT * (repeats + 1) > len(X):
-        return None
-    return Proposal(best, p)
+def _is_for_a_repeat(task: Task) -> bool:
+    """Whether the best is to be measured again: where noise and a rugged cost explain the costs as well, that tells."""
+    seen = task.seen
+    if not task.surrogates.noise_is_open or isinstance(task.risk, Paper) or len(seen.pending):
+        return False
+    costed = int(seen.costed.sum())
+    repeats = costed - len(np.unique(places(seen.X[seen.costed])))
+    return _TO_A_REPEAT * (repeats + 1) <= costed
 
 
 def _in_a_finite_space(task: Task, gamma: Gamma, found: Found, least: float, *, worth_it: bool) -> Found:
