@@ -66,6 +66,8 @@ def propose(task: Task, rng: np.random.Generator) -> Proposal:
         if p >= max(SURE, floor) - TOLERANCE:
             return Proposal(again.x, p)
     exhausted = not isinstance(task.risk, Paper) and situation.is_exhausted(floor)
+    if exhausted and (hope := _hope(task, gamma, screened, situation)) is not None:
+        return Proposal(hope.x, float(np.exp(hope.log_gamma)))
     if exhausted:
         improvement, worth = doubt.improvement(models, screened, floor, situation.log_noise)
     score = Score(float(np.log(floor)) if floor > 0.0 else -np.inf, price=price)
@@ -78,10 +80,7 @@ def propose(task: Task, rng: np.random.Generator) -> Proposal:
     if np.exp(found.log_gamma) < least:
         safest = candidates.best(task.space, screened, Flat(), gamma, Score(), taken)
         found = safest if safest.log_gamma > found.log_gamma else found
-    hope = _hope(task, gamma, screened, replace(score, log_floor=-np.inf), situation) if exhausted else None
-    if hope is not None:
-        found, least = hope, 0.0
-    elif exhausted and _tells_nothing(task, found.x):
+    if exhausted and _tells_nothing(task, found.x):
         found = _useful_all_the_same(task, gamma, screened, score, least) or found
     if task.space.size < np.inf:
         found = _in_a_finite_space(task, gamma, found, least, worth_it=not exhausted)
@@ -104,20 +103,23 @@ def _screened(task: Task, gamma: Gamma, improvement: LogEI, box: Box, rng: np.ra
     return _Screened(kept, worth, _situation(task, kept, worth))
 
 
-def _hope(task: Task, gamma: Gamma, screened: Screen, score: Score, situation: Situation) -> Found | None:
+def _hope(task: Task, gamma: Gamma, screened: Screen, situation: Situation) -> Found | None:
     """Where nothing is left to gain: the most promising place away from all trials, if a crash may be risked for it.
 
-    It may if the last crash was as many trials ago as one costs, and if a success at such a place might be expected for
-    what the study has paid so far.
+    It may if the last crash was as many trials ago as one costs, where a pending trial may be another; and if a success
+    at such a place might be expected for what the study has paid so far.
     """
-    crashed = task.seen.crashed
+    if not isinstance(task.risk, Price):
+        return None
+    price, crashed = task.risk.crash, task.seen.crashed
     since = int(np.argmax(crashed[::-1])) if crashed.any() else len(crashed)
-    least = situation.hopeful(score.price)
-    if not isinstance(task.risk, Price) or since + 1 < task.risk.crash or situation.is_exhausted(least):
+    least = situation.hopeful(price)
+    if since + 1 < price * (1 + len(task.seen.pending)) or situation.is_exhausted(least):
         return None
     away = Apart(_improvement(task), task.taken, screened.apart)
-    found = candidates.best(task.space, screened, away, gamma, score, task.taken)
-    return found if np.exp(found.log_gamma) >= least else None
+    found = candidates.best(task.space, screened, away, gamma, Score(price=price), task.taken)
+    hopeful = np.exp(found.log_gamma) >= least and not candidates.is_taken(found.x[None], task.taken)[0]
+    return found if hopeful else None
 
 
 def _tells_nothing(task: Task, x: Array) -> bool:
