@@ -186,11 +186,11 @@ def test_a_sentry_ends_what_one_that_died_has_left(tmp_path):
     try:
         sentry.over([pid])
         assert wait_for(lambda: len(pids(tmp_path)) == 3)
+        assert wait_for(lambda: len(set(processes.below(pid))) == 2)  # who started them is gone
         children = set(processes.below(pid))
         time.sleep(1.0)  # the sentry looks about
         os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
-        assert len(children) == 2
         assert gone(children)
     finally:
         sentry.close()

@@ -38,7 +38,7 @@ Gamma = Safety | LogGamma  # of the paper's rule the latter
 
 # judgement: on the safe side
 _PROVEN = 0.995  # P(safe) of a success that may be repeated when no crash is left: one near its threshold may yet crash
-_LIKELY = 0.5  # P(safe) of a success that is tried again where nothing is left to gain
+_LIKELY = 0.5  # P(safe), where nothing is left to gain, of a new setting of few, and of a success that is tried again
 _BESIDE = 0.01  # in every coordinate: a trial so near another tells little
 _FIRST = 5  # trials of a bold study before it looks for gain
 _TO_A_REPEAT = 10  # costs to each that was a repeat for the noise, at least
@@ -193,6 +193,8 @@ def _is_for_a_repeat(task: Task) -> bool:
 def _in_a_finite_space(task: Task, gamma: Gamma, found: Found, least: float, *, worth_it: bool) -> Found:
     """What was found, or a success again: where nothing new is left, or nothing safe enough that is worth a trial."""
     nothing_new = candidates.is_taken(found.x[None], task.taken)[0]
+    if isinstance(task.risk, Price):
+        least = min(least, _LIKELY)
     if not nothing_new and ((is_bold(task.risk) and worth_it) or np.exp(found.log_gamma) >= least):
         return found
     again = _success(task, gamma, max(least, _LIKELY))
