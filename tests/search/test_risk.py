@@ -81,14 +81,26 @@ def test_what_is_promised_where_a_crash_is_all_but_sure_is_worth_nothing():
     assert Price().floor(at) == SURE
 
 
-def test_a_promise_that_is_small_beside_what_trials_have_brought_is_not_worth_a_crash():
-    at = replace(situation(gain=1e-9, gain_anywhere=0.02, crashes=10, successes=50), range_seen=10.0)
-    assert Price().floor(at) == SURE  # 0.007 a trial, for 0.1 of 10 per 100 trials
-    assert Price().floor(replace(at, range_seen=5.0)) == IMAGINED
-    assert Price(crash=1).floor(at) == IMAGINED
-    longer = situation(gain=1e-9, gain_anywhere=0.02, crashes=10, successes=100)
-    assert Price().floor(replace(longer, range_seen=10.0)) == IMAGINED  # the longer a study, the less is enough
-    assert Price().floor(replace(situation(gain=1.0), range_seen=0.0)) == IMAGINED
+def test_a_promise_that_is_small_beside_what_trials_have_brought_is_not_worth_a_crash_until_the_last_is_paid_for():
+    paid_for = replace(situation(gain=1e-9, gain_anywhere=0.02, crashes=10, successes=50), gained=8.0)
+    at = replace(paid_for, crashed=paid_for.crashed[::-1], cost=paid_for.cost[::-1])  # the crashes came last
+    assert Price().floor(at) == SURE  # 0.02 for the price of three trials, where a trial has brought 0.13
+    assert Price().floor(replace(at, gained=2.0)) == Price(crash=1).floor(at) == Price().floor(paid_for) == IMAGINED
+    assert Price(crash=50).floor(replace(paid_for, pending=1)) == SURE  # which may be a crash
+
+
+def test_crashes_without_a_new_best_make_the_next_dearer_and_rarer():
+    def after(crashes):
+        at = replace(situation(gain=1e-9, gain_anywhere=0.02, crashes=crashes, successes=10), gained=1.0)
+        order = [
+            *range(crashes, crashes + 1),
+            *range(crashes),
+            *range(crashes + 1, crashes + 10),
+        ]  # the best came first
+        return replace(at, crashed=at.crashed[order], cost=at.cost[order])
+
+    assert [after(k).is_paid_for(5.0) for k in (1, 4, 8, 12)] == [True, True, True, False]
+    assert [after(k).is_dear(IMAGINED, 5.0) for k in (1, 20, 60)] == [False, True, True]
 
 
 @pytest.mark.parametrize("safest", [0.6, 0.1, 1e-30])

@@ -59,9 +59,9 @@ def test_a_fixed_option_needs_no_trial():
 
 def test_once_the_boundary_is_known_nothing_more_is_paid_for_it():
     optimizer = crashbo.Optimizer({"x": (0.0, 1.0)}, seed=0)
-    told = ramp(optimizer, 40)
+    told = ramp(optimizer, 60)
     assert optimizer.best.cost < -0.59
-    assert sum(trial.params["x"] > 0.6 for trial in told[25:]) <= 3
+    assert sum(trial.params["x"] > 0.6 for trial in told[40:]) <= 2
     assert optimizer.gain_left() < 0.3
 
 
@@ -76,7 +76,7 @@ def test_a_study_with_nothing_left_to_gain_crashes_no_more_often_than_its_price_
 
 def test_another_island_is_found_when_the_first_is_known():
     optimizer = crashbo.Optimizer({"x": (0.0, 1.0)}, start=[{"x": 0.1}], seed=0)
-    for _ in range(60):
+    for _ in range(80):
         trial = optimizer.ask()
         x = float(trial.params["x"])
         if x < 0.2 or 0.75 < x < 0.9:
@@ -137,6 +137,53 @@ def test_a_threshold_that_was_given_is_believed():
         else:
             optimizer.tell({"x": x, "y": y}, cost=-x, measured={"current": 16.0 * x})
     assert optimizer.p_safe({"x": 1.0, "y": 0.2}) < 0.2
+
+
+def test_a_repeat_that_comes_to_nothing_is_not_asked_for_again_and_again():
+    rng = np.random.default_rng(1)
+    optimizer, points, void = crashbo.Optimizer({"x": (0.0, 1.0), "y": (0.0, 1.0)}, seed=1), set(), 0
+    for _ in range(40):
+        trial = optimizer.ask()
+        point = tuple(trial.params.values())
+        if point in points:
+            optimizer.tell(trial, void="duplicate")
+            void += 1
+        else:
+            optimizer.tell(trial, cost=(trial.params["x"] - 0.4) ** 2 + 0.2 * rng.standard_normal())
+        points.add(point)
+    assert void <= 4
+
+
+@pytest.mark.parametrize("risk", [crashbo.MinSafe(0.9), crashbo.MinSafe(0.95)])
+def test_a_floor_is_kept_by_those_who_ask_at_once(risk):
+    optimizer = crashbo.Optimizer({"x": (0.0, 1.0)}, start=[{"x": 0.2}], risk=risk, seed=0)
+    told = []
+    for _ in range(25):
+        for trial in optimizer.ask_batch(2):
+            told.append(trial)
+            if trial.params["x"] > 0.6:
+                optimizer.tell(trial, crash=True)
+            else:
+                optimizer.tell(trial, cost=-trial.params["x"])
+    assert min(trial.p_safe for trial in told[10:]) > risk.p - 0.02
+
+
+def test_a_spent_budget_has_nothing_left_to_gain():
+    optimizer = crashbo.Optimizer({"x": (0.0, 1.0)}, start=[{"x": 0.2}], risk=crashbo.Budget(0, trials=20), seed=0)
+    ramp(optimizer, 6)
+    assert optimizer.gain_left() == 0.0
+
+
+def test_of_few_settings_none_that_is_sure_to_crash_is_tried():
+    rng = np.random.default_rng(0)
+    optimizer = crashbo.Optimizer({"x": crashbo.Int(0, 12)}, seed=3)
+    for _ in range(30):
+        trial = optimizer.ask()
+        if trial.params["x"] > 8:
+            optimizer.tell(trial, crash=True)
+        else:
+            optimizer.tell(trial, cost=-0.1 * trial.params["x"] + 0.02 * rng.standard_normal())
+    assert all(trial.p_safe is None or trial.p_safe > 0.15 for trial in optimizer.trials[5:])
 
 
 def repeats(cost, trials=30, noise=None, seed=0):

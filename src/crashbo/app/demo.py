@@ -17,7 +17,7 @@ from crashbo.problems.solo8 import problem as solo8
 from crashbo.problems.solo8.jump import Flight, jump
 
 REPEATS = 10
-_A_FALL = 20.0  # trials: judgement, of a robot that somebody has to pick up
+_A_FALL = 10.0  # trials: judgement, of a robot that somebody has to pick up
 _BLAME = {"boards": "current", "fell": "fall"}  # the first word of a crash's reason names its cause
 _TRIES = 8  # settings that are repeated, at most, to find one that always succeeds
 

@@ -19,7 +19,7 @@ from crashbo.optimizer.observed import calibration, observations
 from crashbo.optimizer.records import AnyConstraint, Constraint, Trial
 from crashbo.optimizer.study import Study
 from crashbo.search import candidates, recommend
-from crashbo.search.risk import Paper, Situation, usual_price, worthwhile_floor
+from crashbo.search.risk import Paper, Situation, floor_of, length_of
 from crashbo.search.safety import Safety
 from crashbo.search.space import Params, is_number
 from crashbo.search.surrogates import Surrogates, fit_surrogates
@@ -184,13 +184,13 @@ class View:
     def gain_left(self) -> float | None:
         """What the next trial may be expected to gain, in units of the cost's noise; None before a success.
 
-        What is not worth the risk of a crash does not count.
+        What the study's risk would not try does not count.
         """
         models, safety = self.models, self.safety
         if models is None or models.cost is None or safety is None:
             return None
         screened = candidates.screen(self.study.space, models, safety, rng=np.random.default_rng(0))
-        seen = observations(self.study, self.trials)
+        seen, length = observations(self.study, self.trials), length_of(self.study.risk)
         situation = Situation(
             log_value=models.improvement(screened.X) + screened.log_gamma,
             log_gamma=screened.log_gamma,
@@ -199,10 +199,10 @@ class View:
             crashed=seen.crashed,
             cost=seen.cost,
             pending=0,
-            trials_left=None,
-            range_seen=models.range_seen,
+            trials_left=None if length is None else max(length - len(seen.crashed), 0),
+            gained=models.gained,
         )
-        floor = worthwhile_floor(situation, usual_price(self.study.risk))
+        floor = floor_of(self.study.risk, situation)
         return float(np.exp(situation.log_gain(floor) - situation.log_noise))
 
     def _points(self, params: Sequence[Params]) -> Array:

@@ -31,12 +31,13 @@ SURE = 0.9  # P(safe) of trials when nothing is worth a crash
 WORTHWHILE = 0.3  # a gain of this share of the noise is worth a trial
 _NEARLY = 0.9  # times the P(safe) of the safest point: where none reaches the floor, one about as safe is tried
 LEAST = 1e-9  # of a floor
-# fitted: benchmarks/families/tune.py, seeds 10 and 11: 0.3 loses 0.03 in regret, 0 has a fifth more crashes
-_WORTH_A_CRASH = 0.1  # of what trials have brought, on average: a promise of less is not worth the risk of a crash
+# fitted: benchmarks/families/tune.py, seeds 10 and 11: thrice as much loses 0.03 in regret, none has 15 % more crashes
+_WORTH_A_CRASH = 0.05  # of what a trial has brought, on average: a promise of less is not worth the risk of a crash
 # fitted: benchmarks/quality.py --risk budget:10, hartmann6d and eggcrate2d-corner: these are the paper's
 _SPARED = 2.0  # times the trials that are left for each crash: as much again is kept for the unexpected
 _PACE = 0.5  # power of the share of trials that is the share of a budget's crashes that is due
 # judgement
+_PATIENT = 4.0  # crashes without a new best, after which a crash is risked ever less often
 _HALF = 0.5  # crash that is added to those spent: otherwise the only one of a budget could be spent at once
 _LAST = 30.0  # trials that the last crash of a budget costs in a study of unknown length
 
@@ -81,7 +82,7 @@ class Situation:
     cost: Array  # NaN where none is known
     pending: int
     trials_left: int | None
-    range_seen: float = 0.0  # of the costs at the successes
+    gained: float = 0.0  # how far the best success lies below the worst
 
     def log_gain(self, floor: float) -> float:
         """The largest log value of candidates with at least this P(safe)."""
@@ -94,20 +95,32 @@ class Situation:
     def is_dear(self, floor: float, price: float) -> bool:
         """Whether candidates with at least this P(safe) promise too little for the price of their crashes.
 
-        That is a small share of what the trials so far have brought, per price.
+        That is a small share of what a trial has brought so far, and more after many crashes without a new best.
         """
         p = np.exp(self.log_gamma)
         per_price = self.log_value - np.log(p + price * (1.0 - p))
         most = float(np.max(per_price, where=p >= floor, initial=-np.inf))
-        return self.range_seen > 0.0 and most < np.log(_WORTH_A_CRASH * self.range_seen / self.paid(price))
+        bar = _WORTH_A_CRASH * self._impatience * self.gained / max(len(self.crashed), 1)
+        return bar > 0.0 and most < np.log(bar)
 
-    def paid(self, price: float) -> float:
-        """What the trials so far have cost."""
-        return len(self.crashed) + (price - 1.0) * float(self.crashed.sum())
+    @property
+    def _impatience(self) -> float:
+        """One, and more the more crashes there were since the last new best."""
+        known = np.isfinite(self.cost)
+        last = int(np.argmin(np.where(known, self.cost, np.inf))) if known.any() else 0
+        return max(1.0, float(self.crashed[last:].sum()) / _PATIENT)
+
+    def is_paid_for(self, price: float) -> bool:
+        """Whether the last crash was as many trials ago as one costs, or more after many without a new best.
+
+        A pending trial may be another crash.
+        """
+        since = int(np.argmax(self.crashed[::-1])) if self.crashed.any() else len(self.crashed)
+        return since + 1 >= price * self._impatience * (1 + self.pending)
 
     def hopeful(self, price: float) -> float:
-        """P(safe) at which a success may be expected for what the study has paid so far."""
-        return min(price / (self.paid(price) + price - 1.0), SURE)
+        """P(safe) at which a success may be expected for the price of as many trials as there were."""
+        return min(price / (len(self.crashed) + price - 1.0), SURE)
 
     def within_reach(self, floor: float) -> float:
         """The floor, or where no candidate reaches it, nearly the P(safe) of the safest."""
@@ -261,10 +274,10 @@ def is_bold(risk: Risk) -> bool:
 
 
 def worthwhile_floor(situation: Situation, price: float) -> float:
-    """A low floor of P(safe) while something above it is worth a crash of that price, then a high one."""
+    """A low floor of P(safe) while something above it is worth a crash of that price; then, mostly, a high one."""
     low = situation.within_reach(IMAGINED)
-    spare = situation.is_exhausted(low) or situation.is_dear(low, price)
-    return situation.within_reach(SURE) if spare else low
+    dear = situation.is_dear(low, price) and not situation.is_paid_for(price)
+    return situation.within_reach(SURE) if dear or situation.is_exhausted(low) else low
 
 
 def floor_of(risk: Risk, situation: Situation) -> float:

@@ -205,8 +205,8 @@ class Surrogates:
         return float(np.clip(self.cost_noise_std, _FINEST * spread, _COARSEST * spread))
 
     @property
-    def range_seen(self) -> float:
-        """The range of the costs at the successes, without their noise: what the trials so far have brought."""
+    def gained(self) -> float:
+        """How far the best success lies below the worst, without their noise."""
         assert self.cost is not None
         return float(self.cost.mean_at_trials(0)[: self.successes].max() - self.eta)
 

@@ -24,7 +24,6 @@ from crashbo.search.risk import (
     Score,
     Situation,
     floor_of,
-    is_bold,
     is_spent,
     price_of,
     usual_price,
@@ -81,9 +80,9 @@ def propose(task: Task, rng: np.random.Generator) -> Proposal:
         safest = candidates.best(task.space, screened, Flat(), gamma, Score(), taken)
         found = safest if safest.log_gamma > found.log_gamma else found
     if exhausted and _tells_nothing(task, found.x):
-        found = _useful_all_the_same(task, gamma, screened, score, least) or found
+        found = _useful_all_the_same(task, gamma, screened, least) or found
     if task.space.size < np.inf:
-        found = _in_a_finite_space(task, gamma, found, least, worth_it=not exhausted)
+        found = _in_a_finite_space(task, gamma, found, least)
     p = float(np.exp(found.log_gamma))
     return Proposal(found.x, p, admissible=p >= least)
 
@@ -106,15 +105,13 @@ def _screened(task: Task, gamma: Gamma, improvement: LogEI, box: Box, rng: np.ra
 def _hope(task: Task, gamma: Gamma, screened: Screen, situation: Situation) -> Found | None:
     """Where nothing is left to gain: the most promising place away from all trials, if a crash may be risked for it.
 
-    It may if the last crash was as many trials ago as one costs, where a pending trial may be another; and if a success
-    at such a place might be expected for what the study has paid so far.
+    It may if the last one is paid for, and if a success there may be expected for the price of the trials so far.
     """
     if not isinstance(task.risk, Price):
         return None
-    price, crashed = task.risk.crash, task.seen.crashed
-    since = int(np.argmax(crashed[::-1])) if crashed.any() else len(crashed)
+    price = task.risk.crash
     least = situation.hopeful(price)
-    if since + 1 < price * (1 + len(task.seen.pending)) or situation.is_exhausted(least):
+    if not situation.is_paid_for(price) or situation.is_exhausted(least):
         return None
     away = Apart(_improvement(task), task.taken, screened.apart)
     found = candidates.best(task.space, screened, away, gamma, Score(price=price), task.taken)
@@ -132,7 +129,7 @@ def _tells_nothing(task: Task, x: Array) -> bool:
     return bool(is_near(x[None], known, _BESIDE)[0])
 
 
-def _useful_all_the_same(task: Task, gamma: Gamma, screened: Screen, score: Score, least: float) -> Found | None:
+def _useful_all_the_same(task: Task, gamma: Gamma, screened: Screen, least: float) -> Found | None:
     """Where nothing is left to gain: the place farthest from all trials that is safe, or the best again.
 
     A study with a floor or a budget measures the best again, unless others do so at this moment.
@@ -140,9 +137,12 @@ def _useful_all_the_same(task: Task, gamma: Gamma, screened: Screen, score: Scor
     if not isinstance(task.risk, Price) and not len(task.seen.pending):
         again = _success(task, gamma, max(SURE, least))
         return again if again is not None and np.exp(again.log_gamma) >= least else None
-    away = Apart(Flat(), task.taken, screened.apart)
-    floored = replace(score, log_floor=float(np.log(max(least + TOLERANCE, LEAST))))
-    return candidates.best(task.space, screened, away, gamma, floored, task.taken)
+    safe = screened.X[screened.log_gamma >= np.log(max(least, LEAST))]
+    if not len(safe):
+        return None
+    gaps = np.min(np.linalg.norm(safe[:, None, :] - task.taken[None, :, :], axis=2), axis=1)
+    x = safe[int(np.argmax(gaps))]
+    return Found(x, float(gamma(x[None])[0]))
 
 
 def _leaps(task: Task) -> bool:
@@ -185,17 +185,18 @@ def _is_for_a_repeat(task: Task) -> bool:
     seen = task.seen
     if not task.surrogates.noise_is_open or isinstance(task.risk, Paper) or len(seen.pending):
         return False
-    costed = int(seen.costed.sum())
-    repeats = costed - len(np.unique(places(seen.X[seen.costed])))
-    return _TO_A_REPEAT * (repeats + 1) <= costed
+    X = seen.X[seen.costed]
+    tried = X if task.voids is None else np.vstack([X, task.voids])
+    repeats = len(tried) - len(np.unique(places(tried)))
+    return _TO_A_REPEAT * (repeats + 1) <= len(X)
 
 
-def _in_a_finite_space(task: Task, gamma: Gamma, found: Found, least: float, *, worth_it: bool) -> Found:
-    """What was found, or a success again: where nothing new is left, or nothing safe enough that is worth a trial."""
+def _in_a_finite_space(task: Task, gamma: Gamma, found: Found, least: float) -> Found:
+    """What was found, or a success again: where nothing new is left, or nothing safe enough."""
     nothing_new = candidates.is_taken(found.x[None], task.taken)[0]
     if isinstance(task.risk, Price):
         least = min(least, _LIKELY)
-    if not nothing_new and ((is_bold(task.risk) and worth_it) or np.exp(found.log_gamma) >= least):
+    if not nothing_new and np.exp(found.log_gamma) >= least:
         return found
     again = _success(task, gamma, max(least, _LIKELY))
     return again if again is not None and (nothing_new or again.log_gamma > found.log_gamma) else found
@@ -224,7 +225,7 @@ def _situation(task: Task, screened: Screen, worth: Array) -> Situation:
         cost=task.seen.cost,
         pending=len(task.seen.pending),
         trials_left=task.trials_left,
-        range_seen=models.range_seen,
+        gained=models.gained,
     )
 
 
