@@ -140,8 +140,7 @@ def _useful_all_the_same(task: Task, gamma: Gamma, screened: Screen, least: floa
     safe = screened.X[screened.log_gamma >= np.log(max(least, LEAST))]
     if not len(safe):
         return None
-    gaps = np.min(np.linalg.norm(safe[:, None, :] - task.taken[None, :, :], axis=2), axis=1)
-    x = safe[int(np.argmax(gaps))]
+    x = safe[int(np.argmax(_gaps(task, safe)))]
     return Found(x, float(gamma(x[None])[0]))
 
 
@@ -174,10 +173,16 @@ def _look_around(task: Task, gamma: Gamma, rng: np.random.Generator) -> Proposal
     D = task.space.dimension
     X = task.space.uniform(spread_points(_LOOKED_AT, D, rng=rng))
     X = task.dead_ends.clear(task.space.with_rarest_options(X, task.visited))
-    gaps = np.min(np.linalg.norm(X[:, None, :] - task.taken[None, :, :], axis=2), axis=1)
     log_gamma = gamma(X)
-    i = int(np.argmax(Score(price=usual_price(task.risk))(D * np.log(np.maximum(gaps, SAME)), log_gamma)))
+    volumes = D * np.log(np.maximum(_gaps(task, X), SAME))
+    i = int(np.argmax(Score(price=usual_price(task.risk))(volumes, log_gamma)))
     return Proposal(X[i], float(np.exp(log_gamma[i])))
+
+
+def _gaps(task: Task, X: Array) -> Array:
+    """The distance of each row of X from the nearest trial."""
+    gaps: Array = np.min(np.linalg.norm(X[:, None, :] - task.taken[None, :, :], axis=2), axis=1)
+    return gaps
 
 
 def _is_for_a_repeat(task: Task) -> bool:
