@@ -14,6 +14,7 @@ from crashbo.search.acquisition import Flat, LogEI, LogGamma
 from crashbo.search.candidates import Apart, Box, Found, Screen, Utility
 from crashbo.search.maximise import spread_points
 from crashbo.search.risk import (
+    IMAGINED,
     LEAST,
     SURE,
     TOLERANCE,
@@ -48,14 +49,14 @@ def propose(task: Task, rng: np.random.Generator) -> Proposal:
     """The point of largest expected gain per expected price, under the study's risk."""
     models, taken = task.surrogates, task.taken
     gamma = task.safety.averaged if isinstance(task.risk, Paper) else task.safety
-    if models.cost is None:
-        return _look_for_a_success(task, gamma, taken, rng)
-    if _is_early(task):
+    if models.cost is None and isinstance(task.risk, Paper | MinSafe):
+        return _safest(task, gamma, rng)
+    if models.cost is None or _is_early(task):
         return _look_around(task, gamma, rng)
     improvement, whole = _improvement(task), Box.whole(task.space, task.dead_ends)
     box = whole if _leaps(task) else Box.near(task.space, task.seen.X[task.seen.succeeded], task.dead_ends)
     screened, worth, situation = _screened(task, gamma, improvement, box, rng)
-    if box is not whole and situation.is_exhausted(floor_of(task.risk, situation)):  # here, not everywhere
+    if box is not whole and _has_little(task, situation):  # here, not everywhere
         screened, worth, situation = _screened(task, gamma, improvement, whole, rng)
     floor, price = floor_of(task.risk, situation), price_of(task.risk, situation)
     if floor >= 1.0 and (proven := _success(task, gamma, _PROVEN)) is not None:
@@ -65,7 +66,7 @@ def propose(task: Task, rng: np.random.Generator) -> Proposal:
         if p >= max(SURE, floor) - TOLERANCE:
             return Proposal(again.x, p)
     exhausted = not isinstance(task.risk, Paper) and situation.is_exhausted(floor)
-    if exhausted and (hope := _hope(task, gamma, screened, situation)) is not None:
+    if _has_little(task, situation) and (hope := _hope(task, gamma, situation, rng)) is not None:
         return Proposal(hope.x, float(np.exp(hope.log_gamma)))
     if exhausted:
         improvement, worth = doubt.improvement(models, screened, floor, situation.log_noise)
@@ -102,7 +103,14 @@ def _screened(task: Task, gamma: Gamma, improvement: LogEI, box: Box, rng: np.ra
     return _Screened(kept, worth, _situation(task, kept, worth))
 
 
-def _hope(task: Task, gamma: Gamma, screened: Screen, situation: Situation) -> Found | None:
+def _has_little(task: Task, situation: Situation) -> bool:
+    """Whether what is left to gain is not worth a trial, or not a crash."""
+    floor = floor_of(task.risk, situation)
+    dear = isinstance(task.risk, Price) and situation.is_dear(situation.within_reach(IMAGINED), task.risk.crash)
+    return dear or situation.is_exhausted(floor)
+
+
+def _hope(task: Task, gamma: Gamma, situation: Situation, rng: np.random.Generator) -> Found | None:
     """Where nothing is left to gain: the most promising place away from all trials, if a crash may be risked for it.
 
     It may if the last one is paid for, and if a success there may be expected for the price of the trials so far.
@@ -113,10 +121,11 @@ def _hope(task: Task, gamma: Gamma, screened: Screen, situation: Situation) -> F
     least = situation.hopeful(price)
     if not situation.is_paid_for(price) or situation.is_exhausted(least):
         return None
-    away = Apart(_improvement(task), task.taken, screened.apart)
-    found = candidates.best(task.space, screened, away, gamma, Score(price=price), task.taken)
-    hopeful = np.exp(found.log_gamma) >= least and not candidates.is_taken(found.x[None], task.taken)[0]
-    return found if hopeful else None
+    X = _spread(task, rng)
+    log_gamma, worth = gamma(X), _improvement(task)(X)
+    score = Score(price=price)(worth + _log_volumes(task, X), log_gamma)
+    i = int(np.argmax(np.where(log_gamma >= np.log(least), score, -np.inf)))
+    return Found(X[i], float(log_gamma[i])) if log_gamma[i] >= np.log(least) else None
 
 
 def _tells_nothing(task: Task, x: Array) -> bool:
@@ -170,13 +179,25 @@ def _is_early(task: Task) -> bool:
 
 def _look_around(task: Task, gamma: Gamma, rng: np.random.Generator) -> Proposal:
     """The point that opens up the most of the space, by the volume about it that is empty, per expected price."""
-    D = task.space.dimension
-    X = task.space.uniform(spread_points(_LOOKED_AT, D, rng=rng))
-    X = task.dead_ends.clear(task.space.with_rarest_options(X, task.visited))
-    log_gamma = gamma(X)
-    volumes = D * np.log(np.maximum(_gaps(task, X), SAME))
+    X = _spread(task, rng)
+    log_gamma, volumes = gamma(X), _log_volumes(task, X)
     i = int(np.argmax(Score(price=usual_price(task.risk))(volumes, log_gamma)))
-    return Proposal(X[i], float(np.exp(log_gamma[i])))
+    spent = is_spent(task.risk, task.seen.crashed, len(task.seen.pending))
+    if candidates.is_taken(X[i : i + 1], task.taken)[0]:  # as in a space of few settings
+        return _safest(task, gamma, rng)
+    return Proposal(X[i], float(np.exp(log_gamma[i])), admissible=not spent)
+
+
+def _spread(task: Task, rng: np.random.Generator) -> Array:
+    """A few points all over the space, with the options that were tried least."""
+    X = task.space.uniform(spread_points(_LOOKED_AT, task.space.dimension, rng=rng))
+    return task.dead_ends.clear(task.space.with_rarest_options(X, task.visited))
+
+
+def _log_volumes(task: Task, X: Array) -> Array:
+    """How much of the space about each row of X is empty."""
+    volumes: Array = task.space.dimension * np.log(np.maximum(_gaps(task, X), SAME))
+    return volumes
 
 
 def _gaps(task: Task, X: Array) -> Array:
@@ -207,16 +228,14 @@ def _in_a_finite_space(task: Task, gamma: Gamma, found: Found, least: float) -> 
     return again if again is not None and (nothing_new or again.log_gamma > found.log_gamma) else found
 
 
-def _look_for_a_success(task: Task, gamma: Gamma, taken: Array, rng: np.random.Generator) -> Proposal:
+def _safest(task: Task, gamma: Gamma, rng: np.random.Generator) -> Proposal:
     """The safest point (paper, after eq. 2); pending trials count as crashes, so that a batch spreads."""
     wary = gamma.with_crashes(task.seen.pending)
     box = Box.whole(task.space, task.dead_ends)
     screened = candidates.screen(task.space, task.surrogates, wary, box, rng=rng)
-    found = candidates.best(task.space, screened, Flat(), wary, Score(), taken)
+    found = candidates.best(task.space, screened, Flat(), wary, Score(), task.taken)
     p = float(np.exp(gamma(found.x[None])[0]))
-    spent = is_spent(task.risk, task.seen.crashed, len(task.seen.pending))
-    least = _least(task.risk, 0.0)
-    return Proposal(found.x, p, admissible=p >= least and not spent)
+    return Proposal(found.x, p, admissible=p >= _least(task.risk, 0.0))
 
 
 def _situation(task: Task, screened: Screen, worth: Array) -> Situation:
