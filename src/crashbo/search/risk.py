@@ -276,10 +276,6 @@ def is_bold(risk: Risk) -> bool:
 def worthwhile_floor(situation: Situation, price: float) -> float:
     """A low floor of P(safe) while something above it is worth a crash of that price; then, mostly, a high one."""
     low = situation.within_reach(IMAGINED)
-    lower = min(low, situation.hopeful(price))
-    if situation.is_dear(low, price) or situation.is_exhausted(low):
-        if not situation.is_dear(lower, price) and not situation.is_exhausted(lower):
-            return lower
     dear = situation.is_dear(low, price) and not situation.is_paid_for(price)
     return situation.within_reach(SURE) if dear or situation.is_exhausted(low) else low
 
