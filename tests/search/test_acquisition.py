@@ -9,17 +9,28 @@ from crashbo.models.crash import CrashModel
 from crashbo.models.ensemble import Ensemble
 from crashbo.models.hybrid import HybridData
 from crashbo.models.latent import Hyperparameters, condition
+from crashbo.numerics.kernels import squared_distances
 from crashbo.search.acquisition import LogEI, LogGamma
 
 D = 3
 
 
-def cost_posterior(seed=0, n=12):
+def cost_posterior(seed=0, n=12, noise=0.05):
     rng = np.random.default_rng(seed)
     X = rng.random((n, D))
     y = np.sin(4.0 * X[:, 0]) + X[:, 1] ** 2 + 5.0
-    h = Hyperparameters(np.array([0.4, 0.7, 2.0]), 1.3, mean=4.8, noise_std=0.05)
+    h = Hyperparameters(np.array([0.4, 0.7, 2.0]), 1.3, mean=4.8, noise_std=noise)
     return condition(HybridData(X, y[None, :], np.zeros((1, n)), np.zeros(n, dtype=bool)), (h,))
+
+
+def exact_covariance(post, X):
+    """The posterior covariance of a cost at X, by the textbook."""
+    h, tried = post.hypers[0], post.data.X
+    own, across, among = (
+        h.outputscale * post.kernel.profile(squared_distances(A / h.lengthscales, B / h.lengthscales))[0]
+        for A, B in ((X, X), (X, tried), (tried, tried))
+    )
+    return own - across @ np.linalg.solve(among + h.noise_std**2 * np.eye(len(tried)), across.T)
 
 
 def parts(G):
@@ -87,10 +98,42 @@ def test_measuring_again_what_is_known_gains_little():
     assert LogEI(post, eta, noise)(tried)[0] < LogEI(post, eta)(tried)[0] - 0.3
 
 
+def test_the_incumbent_s_own_move_is_counted():
+    """Against brute force: the posterior after each of many readings, at points about the incumbent."""
+    post, noise = cost_posterior(noise=0.4), 0.4
+    best = int(np.argmin(post.mean_at_trials(0)))
+    tried = post.data.X[best]
+    utility = LogEI(post, float(post.mean_at_trials(0)[best]), noise, best)
+    for x in tried + 0.3 * (points() - 0.5):
+        joint = np.stack([x, tried])
+        covariance, mean = exact_covariance(post, joint), post.predict(0, joint)[0]
+        spread = np.sqrt(covariance[0, 0] + noise**2)
+        readings = norm.ppf((np.arange(20000) + 0.5) / 20000, 0.0, spread)
+        at_x, at_best = (mean[i] + covariance[0, i] / spread**2 * readings for i in range(2))
+        np.testing.assert_allclose(
+            np.exp(utility(x[None])), np.mean(np.maximum(at_best - at_x, 0.0)), rtol=1e-2, atol=1e-6
+        )
+
+
+def test_without_noise_the_incumbent_does_not_move():
+    post = cost_posterior(noise=1e-6)
+    best = int(np.argmin(post.mean_at_trials(0)))
+    eta = float(post.mean_at_trials(0)[best])
+    np.testing.assert_allclose(LogEI(post, eta, 1e-6, best)(points()), LogEI(post, eta)(points()), atol=1e-4)
+
+
+def test_measuring_the_incumbent_again_gains_next_to_nothing():
+    post = cost_posterior(noise=0.5)
+    best = int(np.argmin(post.mean_at_trials(0)))
+    again = LogEI(post, float(post.mean_at_trials(0)[best]), 0.5, best)
+    assert again(post.data.X[[best]])[0] < np.max(again(points(200))) - 3.0
+
+
 @pytest.mark.parametrize("eta", [5.5, 4.5, -20.0])
 @pytest.mark.parametrize("noise", [0.0, 0.3])
-def test_the_gradient_of_log_ei_is_its_slope_near_and_far(eta, noise):
-    utility = LogEI(cost_posterior(), eta, noise)
+@pytest.mark.parametrize("incumbent", [None, 3])
+def test_the_gradient_of_log_ei_is_its_slope_near_and_far(eta, noise, incumbent):
+    utility = LogEI(cost_posterior(), eta, noise, incumbent)
     value, gradient = utility.with_gradient(points())
     np.testing.assert_allclose(value, utility(points()), rtol=1e-10)
     np.testing.assert_allclose(gradient, finite_differences(utility, points()), rtol=2e-5, atol=1e-5)

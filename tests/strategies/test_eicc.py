@@ -50,6 +50,41 @@ def test_a_study_with_a_start_looks_around():
     assert np.ptp(points, axis=0).min() > 0.5
 
 
+@pytest.mark.parametrize("risk", [None, crashbo.Budget(40)])
+@pytest.mark.parametrize("seed", range(3))
+def test_a_small_safe_region_in_the_middle_is_found(seed, risk):
+    optimizer = crashbo.Optimizer({"x": (0.0, 1.0), "y": (0.0, 1.0)}, risk=risk, seed=seed)
+    for _ in range(30):
+        trial = optimizer.ask()
+        if np.hypot(trial.params["x"] - 0.4, trial.params["y"] - 0.65) < 0.16:  # 8 % of the square
+            return
+        optimizer.tell(trial, crash=True)
+    pytest.fail("thirty trials, and no success")
+
+
+def test_of_few_settings_each_is_tried_once_while_nothing_succeeds():
+    optimizer = crashbo.Optimizer({"x": crashbo.Int(0, 20), "mode": crashbo.Choice(["a", "b"])}, seed=0)
+    settings = set()
+    for _ in range(42):
+        trial = optimizer.ask()
+        settings.add((trial.params["x"], trial.params["mode"]))
+        optimizer.tell(trial, crash=True)
+    assert len(settings) == 42
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_a_noisy_study_does_not_measure_its_best_over_and_over(seed):
+    rng = np.random.default_rng(seed)
+    optimizer = crashbo.Optimizer({"x": (0.0, 1.0), "y": (0.0, 1.0)}, seed=seed)
+    for _ in range(40):
+        trial = optimizer.ask()
+        x, y = trial.params["x"], trial.params["y"]
+        optimizer.tell(trial, cost=(x - 0.3) ** 2 + (y - 0.6) ** 2 + 0.2 * rng.standard_normal())
+    points = np.array([list(trial.params.values()) for trial in optimizer.trials])
+    beside = np.abs(points[:, None] - points).max(axis=2) < 0.03
+    assert beside.sum(axis=1).max() <= 12
+
+
 def test_a_fixed_option_needs_no_trial():
     space = {"x": (0.0, 1.0), "mode": crashbo.Choice([str(i) for i in range(30)])}
     optimizer = crashbo.Optimizer(space, seed=0).changed(fixed={"mode": "3"})

@@ -26,7 +26,7 @@ from crashbo.models import ep
 from crashbo.models.ep import Sites
 from crashbo.models.hybrid import HybridData
 from crashbo.models.likelihood import StepLikelihood
-from crashbo.models.moments import Moments
+from crashbo.models.moments import Covariance, Moments
 from crashbo.numerics.gaussians import LOG_SQRT_2PI
 from crashbo.numerics.kernels import MATERN52, Kernel, trace_gradient
 from crashbo.numerics.linalg import times
@@ -112,6 +112,10 @@ class Posterior:
         """Mean and variance of latent function j at X, (m,), and their gradients in X, (m, D)."""
         mean, var, in_mean, in_var = self.moments[j].with_gradient(X)
         return mean[0], var[0], in_mean[0], in_var[0]
+
+    def covariance_with(self, j: int, i: int) -> Covariance:
+        """Covariance of latent function j with its value at trial i."""
+        return self.moments[j].covariance_with(i)
 
     def mean_at_trials(self, j: int) -> Array:
         """Mean of latent function j at the trials, (n,)."""

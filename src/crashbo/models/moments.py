@@ -59,6 +59,13 @@ class Moments:
         gradients *= self._rates
         return *self._in_units(mean, var), gradients[0], gradients[1]
 
+    def covariance_with(self, i: int) -> "Covariance":
+        """Covariance of the first posterior's values with that at trial i."""
+        k, _ = self.kernel.profile(Distances.of(self.X, self.lengthscales[:1]).to(self.X[i : i + 1]))
+        weights = -self.posteriors[0].variance_and_W_times(k)[1][:, 0]
+        weights[i] += 1.0
+        return Covariance(self.X, self.kernel, self.lengthscales[0], float(self.outputscale[0]), weights)
+
     def _sums(self, k: Array, slope: Array, m: int) -> tuple[Array, Array, Array]:
         """Mean, variance, and sums of b k' and of k' W k over the trials, times their x and alone, (2, K, m, D + 1)."""
         K, D = self.lengthscales.shape
@@ -124,3 +131,36 @@ class Moments:
     def _weighted(self) -> list[Array]:
         """The same times each posterior's b."""
         return [np.asfortranarray(post.b[:, None] * self._beside_ones) for post in self.posteriors]
+
+
+@dataclass(frozen=True)
+class Covariance:
+    """Covariance of a latent function's values with that at one of its trials: a weighted sum of k."""
+
+    X: Array  # (n, D)
+    kernel: Kernel
+    lengthscales: Array  # (D,)
+    outputscale: float
+    weights: Array  # (n,)
+
+    def at(self, Z: Array) -> Array:
+        """At Z, (m,)."""
+        k, _ = self.kernel.profile(self._distances.to(Z))
+        return self.outputscale * times(k.T, self.weights)
+
+    def with_gradient(self, Z: Array) -> tuple[Array, Array]:
+        """At Z, (m,), and the gradient in Z, (m, D)."""
+        k, slope = self.kernel.profile(self._distances.to(Z))
+        sums = product(slope.T, self._weighted)
+        gradient = (Z - self._distances.center) * sums[:, -1:] - sums[:, :-1]
+        gradient *= 2.0 * self.outputscale / self.lengthscales**2
+        return self.outputscale * times(k.T, self.weights), gradient
+
+    @cached_property
+    def _distances(self) -> Distances:
+        return Distances.of(self.X, self.lengthscales[None, :])
+
+    @cached_property
+    def _weighted(self) -> Array:
+        beside_ones = np.column_stack([self.X - self._distances.center, np.ones(len(self.X))])
+        return np.asfortranarray(self.weights[:, None] * beside_ones)

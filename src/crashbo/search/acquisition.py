@@ -17,6 +17,7 @@ An unmeasured constraint keeps its prior: the trials, safe as they are, tell not
 """
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +25,7 @@ from scipy.special import log_ndtr, ndtr
 
 from crashbo.models.ensemble import Ensemble
 from crashbo.models.latent import Posterior
+from crashbo.models.moments import Covariance
 from crashbo.numerics.gaussians import log_unit_improvement, tail
 
 Array = NDArray[np.float64]
@@ -32,6 +34,7 @@ ValueAndGradient = tuple[Array, Array]
 # fitted: benchmarks/calibration.py, random points of studies on its problems
 _NEARER = 0.45
 _WIDER = 2.0
+_HARDLY = 1e-3  # judgement: share of its variance by which a cost moves apart from the incumbent's in any case
 
 
 @dataclass(frozen=True)
@@ -122,27 +125,40 @@ class LogEI:
     """log expected improvement of a cost posterior over eta.
 
     With a noise it is the improvement that one more trial may show: by var / sqrt(var + noise^2) the posterior mean is
-    expected to move. Where the cost is known to within its noise, measuring it once more gains little.
+    expected to move. Where eta is the mean at a trial, the incumbent, that moves too, by cov / sqrt(var + noise^2),
+    and what counts is the difference: beside the incumbent both move together, and measuring there again gains nothing.
     """
 
     cost: Posterior
     eta: float
     noise_std: float = 0.0
+    incumbent: int | None = None  # the trial whose mean is eta
 
     def __call__(self, X: Array) -> Array:
         """log EI at X."""
         mean, var = self.cost.predict(0, X)
-        std = var / np.sqrt(var + self.noise_std**2)
+        apart = var if self._beside is None else np.hypot(var - self._beside.at(X), _HARDLY * var)
+        std = apart / np.sqrt(var + self.noise_std**2)
         value: Array = np.log(std) + log_unit_improvement((self.eta - mean) / std)[0]
         return value
 
     def with_gradient(self, X: Array) -> ValueAndGradient:
         """log EI at X and its gradient."""
         mean, var, in_mean, in_var = self.cost.predict_with_gradient(0, X)
-        seen = var + self.noise_std**2
-        std = var / np.sqrt(seen)
+        apart, in_apart = var, in_var
+        if self._beside is not None:
+            cov, in_cov = self._beside.with_gradient(X)
+            difference, least = var - cov, _HARDLY * var
+            apart = np.hypot(difference, least)
+            in_apart = (difference / apart)[:, None] * (in_var - in_cov) + (_HARDLY * least / apart)[:, None] * in_var
+        root = np.sqrt(var + self.noise_std**2)
+        std = apart / root
         z = (self.eta - mean) / std
         value, rate = log_unit_improvement(z)
-        in_std = in_var * ((1.0 - 0.5 * var / seen) / np.sqrt(seen))[:, None]
+        in_std = in_apart / root[:, None] - (0.5 * std / root**2)[:, None] * in_var
         in_z = (-in_mean - z[:, None] * in_std) / std[:, None]
         return np.log(std) + value, in_std / std[:, None] + rate[:, None] * in_z
+
+    @cached_property
+    def _beside(self) -> Covariance | None:
+        return None if self.incumbent is None else self.cost.covariance_with(0, self.incumbent)

@@ -185,7 +185,7 @@ class Surrogates:
     def improvement(self) -> LogEI:
         """What a trial may be expected to gain if it does not crash."""
         assert self.cost is not None
-        return LogEI(self.cost, self.eta, self.cost_noise_std)
+        return LogEI(self.cost, self.eta, self.cost_noise_std, int(np.argmin(self.cost.mean_at_trials(0))))
 
     @property
     def cost_noise_std(self) -> float:

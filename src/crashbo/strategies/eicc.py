@@ -18,6 +18,7 @@ from crashbo.search.risk import (
     LEAST,
     SURE,
     TOLERANCE,
+    Budget,
     MinSafe,
     Paper,
     Price,
@@ -42,14 +43,14 @@ _LIKELY = 0.5  # P(safe), where nothing is left to gain, of a new setting of few
 _BESIDE = 0.01  # in every coordinate: a trial so near another tells little
 _FIRST = 5  # trials of a bold study before it looks for gain
 _TO_A_REPEAT = 10  # costs to each that was a repeat for the noise, at least
-_LOOKED_AT = 16  # points of which the next first trial is one
+_LOOKED_AT = 16  # points of which a study that looks around takes one: of many it would always be a corner
 
 
 def propose(task: Task, rng: np.random.Generator) -> Proposal:
     """The point of largest expected gain per expected price, under the study's risk."""
     models, taken = task.surrogates, task.taken
     gamma = task.safety.averaged if isinstance(task.risk, Paper) else task.safety
-    if models.cost is None and isinstance(task.risk, Paper | MinSafe):
+    if models.cost is None and not isinstance(task.risk, Price | Budget):
         return _safest(task, gamma, rng)
     if models.cost is None or _is_early(task):
         return _look_around(task, gamma, rng)
@@ -66,8 +67,10 @@ def propose(task: Task, rng: np.random.Generator) -> Proposal:
         if p >= max(SURE, floor) - TOLERANCE:
             return Proposal(again.x, p)
     exhausted = not isinstance(task.risk, Paper) and situation.is_exhausted(floor)
-    if _has_little(task, situation) and (hope := _hope(task, gamma, situation, rng)) is not None:
-        return Proposal(hope.x, float(np.exp(hope.log_gamma)))
+    if _has_little(task, situation):
+        hope = _hope(task, gamma, situation, exhausted=exhausted, rng=rng)
+        if hope is not None:
+            return Proposal(hope.x, float(np.exp(hope.log_gamma)))
     if exhausted:
         improvement, worth = doubt.improvement(models, screened, floor, situation.log_noise)
     score = Score(float(np.log(floor)) if floor > 0.0 else -np.inf, price=price)
@@ -110,10 +113,11 @@ def _has_little(task: Task, situation: Situation) -> bool:
     return dear or situation.is_exhausted(floor)
 
 
-def _hope(task: Task, gamma: Gamma, situation: Situation, rng: np.random.Generator) -> Found | None:
-    """Where nothing is left to gain: the most promising place away from all trials, if a crash may be risked for it.
+def _hope(task: Task, gamma: Gamma, situation: Situation, *, exhausted: bool, rng: np.random.Generator) -> Found | None:
+    """Where little is left to gain: a look at what is empty still, if a crash may be risked for it.
 
-    It may if the last one is paid for, and if a success there may be expected for the price of the trials so far.
+    It may if the last one is paid for, if a success there may be expected for the price of the trials so far, and if
+    more may be gained than here.
     """
     if not isinstance(task.risk, Price):
         return None
@@ -122,10 +126,15 @@ def _hope(task: Task, gamma: Gamma, situation: Situation, rng: np.random.Generat
     if not situation.is_paid_for(price) or situation.is_exhausted(least):
         return None
     X = _spread(task, rng)
-    log_gamma, worth = gamma(X), _improvement(task)(X)
-    score = Score(price=price)(worth + _log_volumes(task, X), log_gamma)
-    i = int(np.argmax(np.where(log_gamma >= np.log(least), score, -np.inf)))
-    return Found(X[i], float(log_gamma[i])) if log_gamma[i] >= np.log(least) else None
+    log_gamma, score = gamma(X), Score(price=price)
+    promise = score(_improvement(task)(X), log_gamma)
+    hopeful = (log_gamma >= np.log(least)) & ~candidates.is_taken(X, task.taken)
+    if not exhausted:
+        hopeful &= promise >= situation.log_small
+    if not hopeful.any():
+        return None
+    i = int(np.argmax(np.where(hopeful, promise + _log_volumes(task, X), -np.inf)))
+    return Found(X[i], float(log_gamma[i]))
 
 
 def _tells_nothing(task: Task, x: Array) -> bool:
