@@ -62,6 +62,38 @@ def test_a_small_safe_region_in_the_middle_is_found(seed, risk):
     pytest.fail("thirty trials, and no success")
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_every_combination_of_options_is_looked_at(seed):
+    modes = crashbo.Choice(["a", "b", "c"])
+    optimizer = crashbo.Optimizer({"x": (0.0, 1.0), "m": modes, "k": modes, "l": modes}, seed=seed)
+    for _ in range(40):
+        trial = optimizer.ask()
+        if trial.params["m"] == "a" and trial.params["k"] == "b":
+            return
+        optimizer.tell(trial, crash=True)
+    pytest.fail("forty trials, and no success")
+
+
+def test_a_spent_budget_is_never_admissible_in_a_space_of_few_settings():
+    optimizer = crashbo.Optimizer({"x": crashbo.Int(0, 3)}, risk=crashbo.Budget(0), seed=0)
+    for _ in range(8):
+        trial = optimizer.ask()
+        assert not trial.admissible
+        optimizer.tell(trial, crash=True)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_a_safe_region_in_the_middle_of_six_dimensions_is_found(seed):
+    optimizer = crashbo.Optimizer({f"x{i}": (0.0, 1.0) for i in range(6)}, seed=seed)
+    half = 0.5 * 0.1 ** (1.0 / 6.0)  # 10 % of the volume
+    for _ in range(60):
+        trial = optimizer.ask()
+        if all(abs(x - 0.5) < half for x in trial.params.values()):
+            return
+        optimizer.tell(trial, crash=True)
+    pytest.fail("sixty trials, and no success")
+
+
 def test_of_few_settings_each_is_tried_once_while_nothing_succeeds():
     optimizer = crashbo.Optimizer({"x": crashbo.Int(0, 20), "mode": crashbo.Choice(["a", "b"])}, seed=0)
     settings = set()

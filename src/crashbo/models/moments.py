@@ -61,10 +61,11 @@ class Moments:
 
     def covariance_with(self, i: int) -> "Covariance":
         """Covariance of the first posterior's values with that at trial i."""
-        k, _ = self.kernel.profile(Distances.of(self.X, self.lengthscales[:1]).to(self.X[i : i + 1]))
+        distances = Distances.of(self.X, self.lengthscales[:1])
+        k, _ = self.kernel.profile(distances.to(self.X[i : i + 1]))
         weights = -self.posteriors[0].variance_and_W_times(k)[1][:, 0]
         weights[i] += 1.0
-        return Covariance(self.X, self.kernel, self.lengthscales[0], float(self.outputscale[0]), weights)
+        return Covariance(distances, self.kernel, self.lengthscales[0], float(self.outputscale[0]), weights)
 
     def _sums(self, k: Array, slope: Array, m: int) -> tuple[Array, Array, Array]:
         """Mean, variance, and sums of b k' and of k' W k over the trials, times their x and alone, (2, K, m, D + 1)."""
@@ -137,7 +138,7 @@ class Moments:
 class Covariance:
     """Covariance of a latent function's values with that at one of its trials: a weighted sum of k."""
 
-    X: Array  # (n, D)
+    distances: Distances  # of the trials, (n, D), under one set of lengthscales
     kernel: Kernel
     lengthscales: Array  # (D,)
     outputscale: float
@@ -145,22 +146,18 @@ class Covariance:
 
     def at(self, Z: Array) -> Array:
         """At Z, (m,)."""
-        k, _ = self.kernel.profile(self._distances.to(Z))
+        k, _ = self.kernel.profile(self.distances.to(Z))
         return self.outputscale * times(k.T, self.weights)
 
     def with_gradient(self, Z: Array) -> tuple[Array, Array]:
         """At Z, (m,), and the gradient in Z, (m, D)."""
-        k, slope = self.kernel.profile(self._distances.to(Z))
+        k, slope = self.kernel.profile(self.distances.to(Z))
         sums = product(slope.T, self._weighted)
-        gradient = (Z - self._distances.center) * sums[:, -1:] - sums[:, :-1]
+        gradient = (Z - self.distances.center) * sums[:, -1:] - sums[:, :-1]
         gradient *= 2.0 * self.outputscale / self.lengthscales**2
         return self.outputscale * times(k.T, self.weights), gradient
 
     @cached_property
-    def _distances(self) -> Distances:
-        return Distances.of(self.X, self.lengthscales[None, :])
-
-    @cached_property
     def _weighted(self) -> Array:
-        beside_ones = np.column_stack([self.X - self._distances.center, np.ones(len(self.X))])
-        return np.asfortranarray(self.weights[:, None] * beside_ones)
+        U = self.distances.U
+        return np.asfortranarray(self.weights[:, None] * np.column_stack([U, np.ones(len(U))]))

@@ -90,22 +90,23 @@ class Situation:
 
     def is_exhausted(self, floor: float) -> bool:
         """Whether candidates with at least this P(safe) promise nothing worth a trial."""
-        return self.log_gain(floor) < self.log_noise + float(np.log(WORTHWHILE))
-
-    def is_dear(self, floor: float, price: float) -> bool:
-        """Whether candidates with at least this P(safe) promise too little for the price of their crashes."""
-        p = np.exp(self.log_gamma)
-        per_price = self.log_value - np.log(p + price * (1.0 - p))
-        return float(np.max(per_price, where=p >= floor, initial=-np.inf)) < self.log_small
+        return self.log_gain(floor) < self.log_worthwhile
 
     @property
-    def log_small(self) -> float:
-        """The log of the least gain per price that is worth a crash.
+    def log_worthwhile(self) -> float:
+        """The log of the least gain that is worth a trial."""
+        return self.log_noise + float(np.log(WORTHWHILE))
+
+    def is_dear(self, floor: float, price: float) -> bool:
+        """Whether candidates with at least this P(safe) promise too little for the price of their crashes.
 
         That is a small share of what a trial has brought so far, and more after many crashes without a new best.
         """
-        small = _WORTH_A_CRASH * self._impatience * self.gained / max(len(self.crashed), 1)
-        return float(np.log(small)) if small > 0.0 else -np.inf
+        p = np.exp(self.log_gamma)
+        per_price = self.log_value - np.log(p + price * (1.0 - p))
+        most = float(np.max(per_price, where=p >= floor, initial=-np.inf))
+        bar = _WORTH_A_CRASH * self._impatience * self.gained / max(len(self.crashed), 1)
+        return bar > 0.0 and most < np.log(bar)
 
     @property
     def _impatience(self) -> float:

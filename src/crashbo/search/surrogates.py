@@ -179,13 +179,18 @@ class Surrogates:
         Without the latter, a promising place would promise the same to the next who asks.
         """
         assert self.cost is not None
-        return float(self.cost.mean_at_trials(0).min())
+        return float(self.cost.mean_at_trials(0)[self._incumbent])
 
-    @property
+    @cached_property
     def improvement(self) -> LogEI:
         """What a trial may be expected to gain if it does not crash."""
         assert self.cost is not None
-        return LogEI(self.cost, self.eta, self.cost_noise_std, int(np.argmin(self.cost.mean_at_trials(0))))
+        return LogEI(self.cost, self.eta, self.cost_noise_std, self._incumbent)
+
+    @cached_property
+    def _incumbent(self) -> int:
+        assert self.cost is not None
+        return int(np.argmin(self.cost.mean_at_trials(0)))
 
     @property
     def cost_noise_std(self) -> float:

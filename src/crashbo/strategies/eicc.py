@@ -43,7 +43,7 @@ _LIKELY = 0.5  # P(safe), where nothing is left to gain, of a new setting of few
 _BESIDE = 0.01  # in every coordinate: a trial so near another tells little
 _FIRST = 5  # trials of a bold study before it looks for gain
 _TO_A_REPEAT = 10  # costs to each that was a repeat for the noise, at least
-_LOOKED_AT = 16  # points of which a study that looks around takes one: of many it would always be a corner
+_LOOKED_AT = 16  # points of which a study that looks around takes one
 
 
 def propose(task: Task, rng: np.random.Generator) -> Proposal:
@@ -57,7 +57,7 @@ def propose(task: Task, rng: np.random.Generator) -> Proposal:
     improvement, whole = _improvement(task), Box.whole(task.space, task.dead_ends)
     box = whole if _leaps(task) else Box.near(task.space, task.seen.X[task.seen.succeeded], task.dead_ends)
     screened, worth, situation = _screened(task, gamma, improvement, box, rng)
-    if box is not whole and _has_little(task, situation):  # here, not everywhere
+    if box is not whole and _is_searched(task, situation):  # here, not everywhere
         screened, worth, situation = _screened(task, gamma, improvement, whole, rng)
     floor, price = floor_of(task.risk, situation), price_of(task.risk, situation)
     if floor >= 1.0 and (proven := _success(task, gamma, _PROVEN)) is not None:
@@ -67,10 +67,8 @@ def propose(task: Task, rng: np.random.Generator) -> Proposal:
         if p >= max(SURE, floor) - TOLERANCE:
             return Proposal(again.x, p)
     exhausted = not isinstance(task.risk, Paper) and situation.is_exhausted(floor)
-    if _has_little(task, situation):
-        hope = _hope(task, gamma, situation, exhausted=exhausted, rng=rng)
-        if hope is not None:
-            return Proposal(hope.x, float(np.exp(hope.log_gamma)))
+    if exhausted and (other := _look_elsewhere(task, gamma, improvement, situation, rng)) is not None:
+        return Proposal(other.x, float(np.exp(other.log_gamma)))
     if exhausted:
         improvement, worth = doubt.improvement(models, screened, floor, situation.log_noise)
     score = Score(float(np.log(floor)) if floor > 0.0 else -np.inf, price=price)
@@ -106,35 +104,30 @@ def _screened(task: Task, gamma: Gamma, improvement: LogEI, box: Box, rng: np.ra
     return _Screened(kept, worth, _situation(task, kept, worth))
 
 
-def _has_little(task: Task, situation: Situation) -> bool:
-    """Whether what is left to gain is not worth a trial, or not a crash."""
-    floor = floor_of(task.risk, situation)
+def _is_searched(task: Task, situation: Situation) -> bool:
+    """Whether what is left to gain here is not worth a trial, or not a crash."""
     dear = isinstance(task.risk, Price) and situation.is_dear(situation.within_reach(IMAGINED), task.risk.crash)
-    return dear or situation.is_exhausted(floor)
+    return dear or situation.is_exhausted(floor_of(task.risk, situation))
 
 
-def _hope(task: Task, gamma: Gamma, situation: Situation, *, exhausted: bool, rng: np.random.Generator) -> Found | None:
-    """Where little is left to gain: a look at what is empty still, if a crash may be risked for it.
+def _look_elsewhere(
+    task: Task, gamma: Gamma, improvement: LogEI, situation: Situation, rng: np.random.Generator
+) -> Found | None:
+    """Where nothing is left to gain: a look at what is empty still, if a crash may be risked for it.
 
     It may if the last one is paid for, if a success there may be expected for the price of the trials so far, and if
-    more may be gained than here.
+    that is worth a trial.
     """
-    if not isinstance(task.risk, Price):
-        return None
-    price = task.risk.crash
-    least = situation.hopeful(price)
-    if not situation.is_paid_for(price) or situation.is_exhausted(least):
+    if not isinstance(task.risk, Price) or not situation.is_paid_for(task.risk.crash):
         return None
     X = _spread(task, rng)
-    log_gamma, score = gamma(X), Score(price=price)
-    promise = score(_improvement(task)(X), log_gamma)
-    hopeful = (log_gamma >= np.log(least)) & ~candidates.is_taken(X, task.taken)
-    if not exhausted:
-        hopeful &= promise >= situation.log_small
+    log_gamma = gamma(X)
+    hopeful = (log_gamma >= np.log(situation.hopeful(task.risk.crash))) & (log_gamma < np.log(SURE))
+    hopeful &= improvement(X) + log_gamma >= situation.log_worthwhile
+    hopeful &= ~is_near(X, task.visited, _BESIDE)
     if not hopeful.any():
         return None
-    i = int(np.argmax(np.where(hopeful, promise + _log_volumes(task, X), -np.inf)))
-    return Found(X[i], float(log_gamma[i]))
+    return _emptiest(task, X[hopeful], log_gamma[hopeful])
 
 
 def _tells_nothing(task: Task, x: Array) -> bool:
@@ -189,29 +182,33 @@ def _is_early(task: Task) -> bool:
 def _look_around(task: Task, gamma: Gamma, rng: np.random.Generator) -> Proposal:
     """The point that opens up the most of the space, by the volume about it that is empty, per expected price."""
     X = _spread(task, rng)
-    log_gamma, volumes = gamma(X), _log_volumes(task, X)
-    i = int(np.argmax(Score(price=usual_price(task.risk))(volumes, log_gamma)))
-    spent = is_spent(task.risk, task.seen.crashed, len(task.seen.pending))
-    if candidates.is_taken(X[i : i + 1], task.taken)[0]:  # as in a space of few settings
+    X = X[~candidates.is_taken(X, task.taken)]
+    if not len(X):  # in a space of few settings
         return _safest(task, gamma, rng)
-    return Proposal(X[i], float(np.exp(log_gamma[i])), admissible=not spent)
+    found = _emptiest(task, X, gamma(X))
+    spent = is_spent(task.risk, task.seen.crashed, len(task.seen.pending))
+    return Proposal(found.x, float(np.exp(found.log_gamma)), admissible=not spent)
 
 
 def _spread(task: Task, rng: np.random.Generator) -> Array:
-    """A few points all over the space, with the options that were tried least."""
+    """A few points all over the space, with options that were never tried while there are such."""
     X = task.space.uniform(spread_points(_LOOKED_AT, task.space.dimension, rng=rng))
-    return task.dead_ends.clear(task.space.with_rarest_options(X, task.visited))
+    if task.space.lacks_options(task.visited):
+        X = task.space.with_rarest_options(X, task.visited)
+    return task.dead_ends.clear(X)
 
 
-def _log_volumes(task: Task, X: Array) -> Array:
-    """How much of the space about each row of X is empty."""
-    volumes: Array = task.space.dimension * np.log(np.maximum(_gaps(task, X), SAME))
-    return volumes
+def _emptiest(task: Task, X: Array, log_gamma: Array) -> Found:
+    """The row of X with the largest empty volume about it, within the space, per expected price."""
+    gaps = np.maximum(_gaps(task, X), SAME)[:, None]
+    volumes = np.log(np.minimum(X + gaps, 1.0) - np.maximum(X - gaps, 0.0)).sum(axis=1)
+    i = int(np.argmax(Score(price=usual_price(task.risk))(volumes, log_gamma)))
+    return Found(X[i], float(log_gamma[i]))
 
 
 def _gaps(task: Task, X: Array) -> Array:
     """The distance of each row of X from the nearest trial."""
-    gaps: Array = np.min(np.linalg.norm(X[:, None, :] - task.taken[None, :, :], axis=2), axis=1)
+    gaps: Array = np.min(np.linalg.norm(X[:, None, :] - task.visited[None, :, :], axis=2), axis=1)
     return gaps
 
 
@@ -244,7 +241,8 @@ def _safest(task: Task, gamma: Gamma, rng: np.random.Generator) -> Proposal:
     screened = candidates.screen(task.space, task.surrogates, wary, box, rng=rng)
     found = candidates.best(task.space, screened, Flat(), wary, Score(), task.taken)
     p = float(np.exp(gamma(found.x[None])[0]))
-    return Proposal(found.x, p, admissible=p >= _least(task.risk, 0.0))
+    spent = is_spent(task.risk, task.seen.crashed, len(task.seen.pending))
+    return Proposal(found.x, p, admissible=p >= _least(task.risk, 0.0) and not spent)
 
 
 def _situation(task: Task, screened: Screen, worth: Array) -> Situation:
