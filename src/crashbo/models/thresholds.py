@@ -25,6 +25,8 @@ from crashbo.models.parametrisation import Parametrisation
 Array = NDArray[np.float64]
 
 _NOMINAL = 0.94  # fitted: benchmarks/coverage.py, data drawn from the model; covers 90 % in practice
+_TAIL = 0.05  # derived: of a 90 % interval
+_HIGHEST = 0.999  # judgement: quantile, near the end of the grid
 _ONE_STD = (0.16, 0.5, 0.84)  # derived: Phi(-1), Phi(0) and Phi(1)
 
 # judgement: fine enough for quantiles, as coarse as is quick; a coarser grid missed cliffs
@@ -44,9 +46,13 @@ def has_meaning(p: Parametrisation) -> bool:
 
 
 def interval(
-    posterior: Posterior, parametrisations: tuple[Parametrisation, ...], j: int = 0
+    posterior: Posterior, parametrisations: tuple[Parametrisation, ...], j: int = 0, doubt: float = 0.0
 ) -> tuple[float, float] | None:
-    """The 90 % interval of latent function j's threshold, equal-tailed, in the user's units."""
+    """The 90 % interval of latent function j's threshold, equal-tailed, in the user's units.
+
+    `doubt` is the probability that no crash was of this function's making. Then the trials say nothing of how high its
+    threshold is: with more doubt than a tail has, the interval is open above.
+    """
     p = parametrisations[j]
     if not has_meaning(p):
         return None
@@ -54,8 +60,10 @@ def interval(
     if p.known_threshold is not None:
         return c_map, c_map
     c, log_density = _profile(posterior.alone(j), p)
-    low, high = _quantiles(c, log_density, ((1.0 - _NOMINAL) / 2.0, (1.0 + _NOMINAL) / 2.0))
-    return min(p.shift + p.scale * low, c_map), max(p.shift + p.scale * high, c_map)
+    tail = (1.0 - _NOMINAL) / 2.0
+    low, high = _quantiles(c, log_density, (tail, min((1.0 - tail) / max(1.0 - doubt, 0.5), _HIGHEST)))
+    highest = np.inf if doubt > _TAIL else max(p.shift + p.scale * high, c_map)
+    return min(p.shift + p.scale * low, c_map), highest
 
 
 def centre_and_spread(posterior: Posterior, p: Parametrisation, j: int) -> tuple[float, float]:

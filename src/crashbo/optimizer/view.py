@@ -22,9 +22,11 @@ from crashbo.search import candidates, recommend
 from crashbo.search.risk import Paper, Situation, floor_of, length_of
 from crashbo.search.safety import Safety
 from crashbo.search.space import Params, is_number
-from crashbo.search.surrogates import Surrogates, fit_surrogates
+from crashbo.search.surrogates import Observations, Surrogates, doubts, fit_surrogates
 
 Array = NDArray[np.float64]
+
+_LIKELIER = 0.5  # derived: the other hypothesis is the more probable one
 
 
 @dataclass(frozen=True)
@@ -54,8 +56,10 @@ class Threshold:
     The interval is computed when it is first looked at.
     """
 
-    def __init__(self, models: Surrogates | None, constraint: AnyConstraint, j: int) -> None:
-        self._models, self._constraint, self._j = models, constraint, j
+    def __init__(
+        self, seen: Observations | None, models: Surrogates | None, constraint: AnyConstraint, j: int
+    ) -> None:
+        self._seen, self._models, self._constraint, self._j = seen, models, constraint, j
         known = constraint.threshold
         self.learned = not is_number(known)
         if models is None:
@@ -63,19 +67,43 @@ class Threshold:
         else:
             found = models.threshold(j)
             self.value = None if found is None else constraint.sign * found
+            if self.learned and self.value is not None and self.proven is not None:
+                self.value = constraint.sign * max(constraint.sign * self.value, constraint.sign * self.proven)
 
-    @property
+    @cached_property
+    def proven(self) -> float | None:
+        """The farthest that a success was measured, less its noise; None before one."""
+        if self._seen is None or self._models is None:
+            return None
+        noise = np.broadcast_to(self._models.crash.hypers[self._j].noise_std, len(self._models.crash.data.X))
+        y = self._seen.Y[:, self._j] - noise[: len(self._seen.Y)]
+        reached = y[~self._seen.crashed & ~np.isnan(y)]
+        return self._constraint.sign * float(reached.max()) if len(reached) else None
+
+    @cached_property
     def interval(self) -> tuple[float, float] | None:
-        """An interval that holds the threshold with 90 % probability."""
-        if self._models is None:
-            known = self._constraint.threshold
+        """An interval that holds the threshold with 90 % probability.
+
+        The end towards the crash is infinite where the trials do not bound it.
+        """
+        known, sign = self._constraint.threshold, self._constraint.sign
+        if self._models is None or self._seen is None:
             return None if known is None else (known if isinstance(known, tuple) else (float(known), float(known)))
-        found = self._models.crash_model.threshold_interval(self._j)
+        doubt = float(doubts(self._seen, self._models)[self._j]) if self.learned else 0.0
+        found = self._models.crash_model.threshold_interval(self._j, doubt)
         if found is None or self.value is None:
             return None
+        low, high = found
+        if not self.learned:
+            return sign * low, sign * high
         # The value is a median with all else held, the interval is not: keep the one within the other.
-        ends = *(self._constraint.sign * end for end in found), self.value
-        return min(ends), max(ends)
+        low, high = min(low, sign * self.value), max(high, sign * self.value)
+        if self.proven is not None and doubt > _LIKELIER:
+            low = max(low, sign * self.proven)
+        if isinstance(known, tuple):
+            bounds = sorted(sign * end for end in known)
+            low, high = max(low, bounds[0]), min(high, bounds[1])
+        return (low, high) if sign > 0 else (-high, -low)
 
     def __repr__(self) -> str:
         return f"Threshold(value={self.value}, learned={self.learned})"
@@ -103,10 +131,14 @@ class View:
         return None if self.models is None else self.models.safety(calibration(self.trials, self.models.since))
 
     @cached_property
+    def _seen(self) -> Observations | None:
+        return None if self.models is None else observations(self.study, self.trials)
+
+    @cached_property
     def thresholds(self) -> dict[str, Threshold]:
         """The crash threshold of every measured constraint."""
         constraints = enumerate(self.study.constraints)
-        return {c.name: Threshold(self.models, c, j) for j, c in constraints if isinstance(c, Constraint)}
+        return {c.name: Threshold(self._seen, self.models, c, j) for j, c in constraints if isinstance(c, Constraint)}
 
     def recommend(self, delta: float = 0.1) -> Recommendation | None:
         """The point of least expected cost with P(safe) >= 1 - delta (eq. 3); None before a success."""

@@ -47,6 +47,8 @@ _FINEST, _COARSEST = 1e-3, 0.03
 # fitted: on eight families of crashbo.problems in 2 to 6 dimensions, seeds 0 to 4, after 10 to 50 trials. A measured
 # cause was taken for a bystander in one of 340 cases, after ten trials; a bystander was found out in 31 of 41
 _LEAD = 2.5  # nats by which the bystander's hypothesis must lead
+_LOG_RIVAL = float(np.log(0.15))  # judgement: prior odds that what is measured is not the cause
+_CERTAIN = 100.0  # derived: nats beyond which odds are 0 or infinite
 _FEW_CRASHES = 2  # judgement: one crash says little of its cause
 # judgement: what time allows; share by which trials must grow, per nat that it lies behind, before it is fitted again
 _PATIENCE = 0.1
@@ -265,6 +267,27 @@ def fit_surrogates(
     return Surrogates(
         cost, ensemble, parametrisations, found.fitted, kept, len(costs.X), bystanders, found.noise_is_open
     )
+
+
+def doubts(seen: Observations, models: Surrogates) -> Array:
+    """The probability, for each constraint, that no crash was of its making, (G,).
+
+    Beside the other constraints it has a rare rival that nobody measures (`models.bystander`).
+    """
+    if not seen.crashed.any():
+        return np.ones(seen.Y.shape[1])
+    model = models.crash_model
+    innocent = np.asarray(np.prod(1.0 - model.blame(), axis=0))
+    data = model.posterior.data
+    if not all(data.kind) or any(seen.blame or ()):
+        return innocent
+    prior = hyperpriors.of_crash(seen.X.shape[1])
+    kept = models.memory.bystander
+    starts = {} if kept is None else {"measured": kept.measured, "labels": replace(kept.labels, sites=None)}
+    rival = fit_bystander(data, prior, noise_std=seen.noise_std, enough=ENOUGH, **starts)
+    fitted = models.fitted or fit(data, models.parametrisations, start=models.memory.crash, enough=ENOUGH)
+    odds = float(np.exp(np.clip(rival.log_posterior - fitted.log_posterior + _LOG_RIVAL, -_CERTAIN, _CERTAIN)))
+    return (odds + innocent) / (odds + 1.0)
 
 
 class _Found(NamedTuple):
