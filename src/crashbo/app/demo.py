@@ -3,6 +3,7 @@
 Gathers the data that `jump_plots`, `animation` and `jump_report` show.
 """
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -150,7 +151,7 @@ def _threshold(learnt: Learnt) -> str:
     if learnt.value is None or learnt.interval is None:
         return "not known yet"
     low, high = learnt.interval
-    return f"{learnt.value:.1f} A ({low:.1f} to {high:.1f})"
+    return f"at least {low:.1f} A" if math.isinf(high) else f"{learnt.value:.1f} A ({low:.1f} to {high:.1f})"
 
 
 def _height(again: Repeats) -> str:

@@ -79,10 +79,19 @@ def _draw_currents(axes: Axes, story: Story, numbers: Array, currents: Array, cr
     value = np.array([np.nan if k.value is None else k.value for k in story.learnt])
     ends = np.array([k.interval or (np.nan, np.nan) for k in story.learnt])
     axes.plot(numbers, value, color=LEVEL, linewidth=1.8, label="learnt trip level")
-    axes.fill_between(numbers, ends[:, 0], ends[:, 1], color=_BAND, alpha=0.25, linewidth=0, label="its 90 % interval")
+    top = story.trip + 25.0
+    axes.fill_between(
+        numbers,
+        ends[:, 0],
+        np.minimum(ends[:, 1], top),
+        color=_BAND,
+        alpha=0.25,
+        linewidth=0,
+        label="its 90 % interval",
+    )
     axes.axhline(story.trip, color=_TRUTH, linewidth=1.2, linestyle=":", label=f"true trip level {story.trip:.1f} A")
     axes.plot(numbers, currents, "o", color=SUCCESS, markersize=5)
-    low, top = np.nanmin(currents), story.trip + 25.0
+    low = np.nanmin(currents)
     axes.plot(numbers[crashed], np.full(crashed.sum(), low - 4.0), "x", **_cross())
     axes.set_ylim(low - 8.0, top)
 

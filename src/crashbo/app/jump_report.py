@@ -46,7 +46,8 @@ def _numbers(story: Story) -> str:
     last = story.learnt[-1]
     if last.value is not None and last.interval is not None:
         low, high = last.interval
-        cells.append((f"{last.value:.1f} A", f"learnt trip current, 90 % in {low:.1f} to {high:.1f} A"))
+        where = f"at least {low:.1f} A" if np.isinf(high) else f"90 % in {low:.1f} to {high:.1f} A"
+        cells.append((f"{last.value:.1f} A", f"learnt trip current, {where}"))
     cells.append((f"{story.trip:.2f} A", "true trip current"))
     return html_page.numbers(cells)
 

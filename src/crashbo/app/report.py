@@ -83,8 +83,8 @@ def _thresholds(g: Gathered) -> str:
         ends = level.interval or (None, None)
         how = "learnt" if level.learned else "given"
         unit = g.definition.study.units.get(name, "")
-        rows.append([f"{name} {unit}", *map(value_text, (level.value, *ends)), how])
-    return "<h2>Crash thresholds</h2>" + html_page.table(["", "value", "5 %", "95 %", ""], rows) if rows else ""
+        rows.append([f"{name} {unit}", *map(value_text, (level.value, *ends)), how, level.words])
+    return "<h2>Crash thresholds</h2>" + html_page.table(["", "value", "5 %", "95 %", "", ""], rows) if rows else ""
 
 
 def _blame(g: Gathered) -> str:

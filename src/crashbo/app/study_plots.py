@@ -60,13 +60,16 @@ def draw_level(g: Gathered, name: str, levels: list[Level]) -> Figure:
     ]
     if known:
         x, value, low, high = np.array([*known, (len(g.trials) - 1, *known[-1][1:])], dtype=float).T
-        axes.fill_between(x, low, high, color=_BAND, alpha=0.22, linewidth=0)
+        beyond = 1e3 * (np.nanmax(np.abs([value, low, high])) + 1.0)  # where an open end is drawn: off the picture
+        axes.fill_between(
+            x, np.nan_to_num(low, nan=-beyond), np.nan_to_num(high, nan=beyond), color=_BAND, alpha=0.22, linewidth=0
+        )
         axes.plot(x, value, color=LEVEL, linewidth=1.8)
     seen = [(t.number, t.measured[name]) for t in g.trials if name in t.measured and t.state == "success"]
     if seen:
         axes.plot(*zip(*seen, strict=True), "o", color=SUCCESS, markersize=5)
     values = np.array([y for _, y in seen] or [level[1] for level in known] or [0.0], dtype=float)
-    axes.set_ylim(*_ends(values, list(known[-1][2:]) if known else []))
+    axes.set_ylim(*_ends(values, [end for end in known[-1][1:] if end is not None] if known else []))
     _rail(axes, g.trials)
     axes.set_ylabel(_with_unit(name, g.definition.study.units.get(name, "")))
     return figure

@@ -117,11 +117,8 @@ class CrashModel:
         """The 90 % interval of every threshold."""
         return tuple(map(self.threshold_interval, range(len(self.posterior.hypers))))
 
-    def threshold_interval(self, j: int, doubt: float = 0.0) -> tuple[float, float] | None:
-        """The 90 % interval of one threshold, computed when it is first asked for.
-
-        Open above where the probability that no crash was of its making, `doubt`, is more than a tail's.
-        """
+    def threshold_interval(self, j: int, doubt: float | None = None) -> tuple[float, float] | None:
+        """The 90 % interval of one threshold, computed when it is first asked for; in doubt as by `thresholds`."""
         if self.fitted is None:
             return self.posterior.hypers[j].threshold, self.posterior.hypers[j].threshold
         if (j, doubt) not in self._intervals:
@@ -129,7 +126,7 @@ class CrashModel:
         return self._intervals[j, doubt]
 
     @cached_property
-    def _intervals(self) -> dict[tuple[int, float], tuple[float, float] | None]:
+    def _intervals(self) -> dict[tuple[int, float | None], tuple[float, float] | None]:
         return {}
 
     def log_evidence_gradient(self) -> tuple[Mapping[str, float | Array], ...]:

@@ -29,6 +29,7 @@ class HybridData:
     lower: Array | None = None  # (G, n), censored measurements, in rows of their own; NaN elsewhere
     origin: NDArray[np.intp] | None = None  # (n,), the trial that a row belongs to, where there are other rows
     others: Array | None = None  # (2, n), of StepLikelihood
+    offset: Array | None = None  # (n,), by which thresholds lay higher at the time of a row
 
     @staticmethod
     def of(X: Array, Y: Array, sign: Array, joint: Bools, censored: Bools, *, whole: bool = False) -> "HybridData":
@@ -102,7 +103,7 @@ class HybridData:
         own = slice(j, j + 1)
         lower = None if self.lower is None else self.lower[own]
         others = others_of(z, j) if self.joint.any() else None
-        return HybridData(self.X, self.Y[own], self.sign[own], self.joint, lower, self.origin, others)
+        return HybridData(self.X, self.Y[own], self.sign[own], self.joint, lower, self.origin, others, self.offset)
 
     def with_crashes(self, X: Array) -> "HybridData":
         """The same with more trials at X that crashed from an unknown cause."""

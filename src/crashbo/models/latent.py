@@ -233,6 +233,8 @@ def condition(
     y = (data.filled - mean) / scale * seen
     p = seen / noise2
     levels = np.array([[h.threshold] for h in hypers])
+    if data.offset is not None:
+        levels = levels + data.offset
     scatter = np.array([[h.crash_noise_std] for h in hypers]) / scale
     if data.lower is not None:
         bounds = ~np.isnan(data.lower)

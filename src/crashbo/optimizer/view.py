@@ -6,6 +6,7 @@ A `View` is the study at one moment. `Optimizer`, `Result`, pages, reports and d
 in and out are those of the study's own space.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -57,9 +58,9 @@ class Threshold:
     """
 
     def __init__(
-        self, seen: Observations | None, models: Surrogates | None, constraint: AnyConstraint, j: int
+        self, seen: Observations | None, models: Surrogates | None, constraint: AnyConstraint, j: int, unit: str = ""
     ) -> None:
-        self._seen, self._models, self._constraint, self._j = seen, models, constraint, j
+        self._seen, self._models, self._constraint, self._j, self._unit = seen, models, constraint, j, unit
         known = constraint.threshold
         self.learned = not is_number(known)
         if models is None:
@@ -105,6 +106,25 @@ class Threshold:
             low, high = max(low, bounds[0]), min(high, bounds[1])
         return (low, high) if sign > 0 else (-high, -low)
 
+    @property
+    def words(self) -> str:
+        """What is known of it, in a sentence."""
+        if self.value is None or self.interval is None:
+            return "nothing is known yet"
+        if not self.learned:
+            return f"{self._text(self.value)}, as given"
+        low, high = self.interval
+        if math.isfinite(low) and math.isfinite(high):
+            return f"{self._text(self.value)}, 90 % interval {low:.4g} to {self._text(high)}"
+        end, least, higher = (low, "least", "higher") if self._constraint.sign > 0.0 else (high, "most", "lower")
+        why = f"crashes begin before anything {higher} was measured"
+        if self._seen is not None and not self._seen.crashed.any():
+            why = "nothing has crashed yet"
+        return f"at {least} {self._text(end)}; {why}"
+
+    def _text(self, value: float) -> str:
+        return f"{value:.4g} {self._unit}".rstrip()
+
     def __repr__(self) -> str:
         return f"Threshold(value={self.value}, learned={self.learned})"
 
@@ -138,7 +158,11 @@ class View:
     def thresholds(self) -> dict[str, Threshold]:
         """The crash threshold of every measured constraint."""
         constraints = enumerate(self.study.constraints)
-        return {c.name: Threshold(self._seen, self.models, c, j) for j, c in constraints if isinstance(c, Constraint)}
+        return {
+            c.name: Threshold(self._seen, self.models, c, j, self.study.units.get(c.name, ""))
+            for j, c in constraints
+            if isinstance(c, Constraint)
+        }
 
     def recommend(self, delta: float = 0.1) -> Recommendation | None:
         """The point of least expected cost with P(safe) >= 1 - delta (eq. 3); None before a success."""

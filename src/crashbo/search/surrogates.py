@@ -47,7 +47,7 @@ _FINEST, _COARSEST = 1e-3, 0.03
 # fitted: on eight families of crashbo.problems in 2 to 6 dimensions, seeds 0 to 4, after 10 to 50 trials. A measured
 # cause was taken for a bystander in one of 340 cases, after ten trials; a bystander was found out in 31 of 41
 _LEAD = 2.5  # nats by which the bystander's hypothesis must lead
-_LOG_RIVAL = float(np.log(0.15))  # judgement: prior odds that what is measured is not the cause
+_LOG_RIVAL = float(np.log(0.25))  # fitted: benchmarks/thresholds.py: prior odds that what is measured is not the cause
 _CERTAIN = 100.0  # derived: nats beyond which odds are 0 or infinite
 _FEW_CRASHES = 2  # judgement: one crash says little of its cause
 # judgement: what time allows; share by which trials must grow, per nat that it lies behind, before it is fitted again

@@ -3,6 +3,7 @@
 May import every other layer.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -31,8 +32,10 @@ class Level:
     told: int
     number: int  # of the last of them
     value: float | None
-    interval: tuple[float, float] | None  # 90 %
+    interval: tuple[float | None, float | None] | None  # 90 %; None for an open end
     learned: bool
+    proven: float | None  # the farthest that a success was measured, less its noise
+    words: str
 
 
 @dataclass(frozen=True)
@@ -81,7 +84,7 @@ class Overview:
         """The thresholds."""
         number = self.told[-1].number if self.told else -1
         return {
-            name: Level(len(self.told), number, c.value, c.interval, c.learned)
+            name: Level(len(self.told), number, c.value, _plain(c.interval), c.learned, c.proven, c.words)
             for name, c in self.view.thresholds.items()
         }
 
@@ -150,6 +153,14 @@ class Overview:
             return Slice(tuple(axes), outward, dict(at), None, None, np.full(shape, np.nan))
         cost, std = (None, None) if found.cost is None else (c.reshape(shape) for c in found.cost)
         return Slice(tuple(axes), outward, dict(at), cost, std, found.p_safe.reshape(shape))
+
+
+def _plain(interval: tuple[float, float] | None) -> tuple[float | None, float | None] | None:
+    """An interval with None for an open end, as JSON has it."""
+    if interval is None:
+        return None
+    low, high = (end if math.isfinite(end) else None for end in interval)
+    return low, high
 
 
 def history_points(told: int) -> list[int]:

@@ -191,21 +191,12 @@ def _thresholds(options: argparse.Namespace) -> Answer:
     from crashbo.app.bench.overview import Overview
 
     bench = bench_of(options)
-    definition = bench.definition
     with patience("fitting the models"):
         levels = Overview(bench.insight()).levels()
     lines = []
     for name, level in levels.items():
-        unit = definition.study.units.get(name, "")
-        if level.value is None:
-            lines.append(f"{name}: nothing is known yet")
-        elif not level.learned:
-            lines.append(f"{name}: crashes at {number(level.value, unit)}, as given")
-        else:
-            low, high = level.interval or (None, None)
-            lines.append(
-                f"{name}: crashes at {number(level.value, unit)} (90 % interval {number(low)} to {number(high, unit)})"
-            )
+        at = "" if level.value is None else "crashes at " if None not in (level.interval or ()) else "threshold "
+        lines.append(f"{name}: {at}{level.words}")
     return Answer("\n".join(lines) or "No constraint is measured.", {n: asdict(level) for n, level in levels.items()})
 
 

@@ -98,15 +98,17 @@ export function levelChart(host, state, name, onChoose) {
   if (!measured.length && !levels.length) return show(host, el("p", { cls: "empty" }, `No ${name} measured yet.`));
   const latest = levels.at(-1);
   // Beside the picture, not in it: there it would lie on the points that matter.
-  const level = latest ? withUnit(number(latest.value), c.unit) : "", said = !latest ? "threshold" : el("b", { cls: "said" }, latest.learned ? `crashes ${c.side} ${level}` : `known: crashes ${c.side} ${level}`);
+  const level = latest ? withUnit(number(latest.value), c.unit) : "", isOpen = latest?.interval?.includes(null);
+  const said = !latest ? "threshold" : el("b", { cls: "said" }, isOpen ? latest.words : latest.learned ? `crashes ${c.side} ${level}` : `known: crashes ${c.side} ${level}`);
   const f = frame(host, {
     yEnds: ends(measured.map((t) => t.measured[name]), [latest?.value, ...(latest?.interval ?? [])]), last: trials.length - 1, yName: name, rail: "crash",
   });
   const banded = levels.filter((l) => l.interval);
   if (banded.length) {
-    const upper = banded.map((l) => `${f.x(l.number)} ${f.clampY(l.interval[1])}`), lower = banded.map((l) => `${f.x(l.number)} ${f.clampY(l.interval[0])}`).reverse();
-    const end = banded.at(-1).interval;
-    f.plot.append(svg("path", { cls: "level-band", d: `M${upper.join("L")}L${f.right} ${f.clampY(end[1])}L${f.right} ${f.clampY(end[0])}L${lower.join("L")}Z` }));
+    const high = (l) => f.clampY(l.interval[1] ?? Infinity), low = (l) => f.clampY(l.interval[0] ?? -Infinity);  // an open end is null
+    const upper = banded.map((l) => `${f.x(l.number)} ${high(l)}`), lower = banded.map((l) => `${f.x(l.number)} ${low(l)}`).reverse();
+    const end = banded.at(-1);
+    f.plot.append(svg("path", { cls: "level-band", d: `M${upper.join("L")}L${f.right} ${high(end)}L${f.right} ${low(end)}L${lower.join("L")}Z` }));
   }
   if (levels.length) f.plot.append(svg("path", { cls: "level", d: `M${levels.map((l) => `${f.x(l.number)} ${f.clampY(l.value)}`).join("L")}H${f.right}` }));
   for (const t of measured) {
@@ -116,7 +118,7 @@ export function levelChart(host, state, name, onChoose) {
   const byNumber = new Map(levels.map((l) => [l.number, l]));
   for (const t of trials) {
     const step = Math.max(6, f.x(1) - f.x(0)), level = byNumber.get(t.number);
-    const learnt = level ? `\nlearnt by then: ${number(level.value)}${level.interval ? ` (${number(level.interval[0])} to ${number(level.interval[1])})` : ""}` : "";
+    const learnt = level ? `\nlearnt by then: ${number(level.value)}${level.interval ? ` (${number(level.interval[0])} to ${level.interval[1] === null ? "open" : number(level.interval[1])})` : ""}` : "";
     f.plot.append(tooltip(svg("rect", { cls: "hit", x: f.x(t.number) - step / 2, y: f.top, width: step, height: f.railY - f.top + 12, onclick: () => onChoose(t.number) }), describe(t, study) + learnt));
   }
   host.append(el("div", { cls: "key" }, key("success", `${name} of a success`), key("level", said), key("level-band", "its 90 % interval"), key("cross", "crash")));

@@ -37,6 +37,7 @@ class Readings:
     trials: tuple[Trial, ...]  # with a measurement
     value: float | None
     interval: tuple[float, float] | None
+    words: str
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,7 @@ def levels(seen: Insight) -> list[Readings]:
             continue
         threshold = seen.thresholds[c.name]
         measured = tuple(t for t in seen.trials if c.name in t.measured)
-        found.append(Readings(c.name, c.side, measured, threshold.value, threshold.interval))
+        found.append(Readings(c.name, c.side, measured, threshold.value, threshold.interval, threshold.words))
     return found
 
 
@@ -170,9 +171,8 @@ def note(seen: Insight) -> str:
         f"{count['success']} successes, {count['crash']} crashes, {count['pending']} pending.",
     ]
     for level in levels(seen):
-        if level.value is not None and level.interval is not None:
-            low, high = level.interval
-            lines.append(f"- **{level.name}** crashes {level.side} {level.value:.4g} ({low:.4g} to {high:.4g}, 90 %)")
+        if level.value is not None:
+            lines.append(f"- **{level.name}** crashes {level.side} a threshold: {level.words}")
     best, safest = seen.best, seen.recommend()
     if best is not None:
         lines.append(f"- best: trial {best.number}, {best.cost:.6g}, at {_said(best.params)}")
@@ -184,11 +184,21 @@ def note(seen: Insight) -> str:
     return "\n\n".join(lines[:3]) + "\n\n" + "\n".join(lines[3:])
 
 
+def _drawn(level: Readings) -> tuple[float, float]:
+    """The interval, an open end as far beyond the measurements as those reach."""
+    assert level.interval is not None
+    assert level.value is not None
+    values = [t.measured[level.name] for t in level.trials] + [level.value]
+    reach = max(values) - min(values) or abs(level.value) or 1.0
+    low, high = level.interval
+    return max(low, min(values) - reach), min(high, max(values) + reach)
+
+
 def draw_level(level: Readings) -> go.Figure:
     """Measurements by trial, and the learnt threshold with its interval."""
     figure = _figure(f"{level.name}: learnt crash threshold", "trial", level.name)
     if level.interval is not None:
-        figure.add_hrect(*level.interval, fillcolor=_BAND, opacity=0.2, line_width=0)
+        figure.add_hrect(*_drawn(level), fillcolor=_BAND, opacity=0.2, line_width=0)
     if level.value is not None:
         words = f"crashes {level.side} {level.value:.4g}"
         figure.add_hline(level.value, line={"color": _LEVEL, "dash": "dash"}, annotation_text=words)
