@@ -18,6 +18,8 @@ from crashbo.strategies.base import Task
 
 Array = NDArray[np.float64]
 
+_LARGEST, _SMALLEST = 1e150, 1e-150  # derived: of numbers whose squares, and sums of many, neither overflow nor vanish
+
 
 def observations(
     study: Study, trials: Iterable[Trial], encoded: Callable[[Trial], Array] | None = None
@@ -36,8 +38,8 @@ def observations(
     return Observations(
         numbers=tuple(t.number for t in told),
         X=np.array([at(t) for t in told]).reshape(len(told), study.space.dimension),
-        cost=np.array([np.nan if t.cost is None else study.sign * t.cost for t in told], dtype=float),
-        Y=np.array(Y, dtype=float).reshape(len(told), len(names)),
+        cost=_in_range(np.array([np.nan if t.cost is None else study.sign * t.cost for t in told], dtype=float)),
+        Y=_in_range(np.array(Y, dtype=float).reshape(len(told), len(names))),
         succeeded=np.array([t.state == "success" for t in told], dtype=bool),
         crashed=np.array([t.state == "crash" for t in told], dtype=bool),
         blame=[[names.index(name) for name in t.blame if name in names] or None for t in told],
@@ -47,6 +49,11 @@ def observations(
         noise_std=tuple(c.noise for c in constraints),
         thresholds=tuple(c.given for c in constraints),
     )
+
+
+def _in_range(values: Array) -> Array:
+    """Values whose squares are numbers, for the models: what is larger counts as huge, what is smaller as zero."""
+    return np.where(np.abs(values) < _SMALLEST, 0.0, np.clip(values, -_LARGEST, _LARGEST))
 
 
 def task(

@@ -20,7 +20,7 @@ from crashbo.optimizer.observed import calibration, observations
 from crashbo.optimizer.records import AnyConstraint, Constraint, Trial
 from crashbo.optimizer.study import Study
 from crashbo.search import candidates, recommend
-from crashbo.search.risk import Paper, Situation, floor_of, length_of
+from crashbo.search.risk import TOLERANCE, Paper, Situation, floor_of, length_of
 from crashbo.search.safety import Safety
 from crashbo.search.space import Params, is_number
 from crashbo.search.surrogates import Observations, Surrogates, doubts, fit_surrogates
@@ -37,6 +37,7 @@ class Recommendation:
     params: dict[str, Any]
     cost: float  # expected
     p_safe: float
+    admissible: bool = True  # whether that is what was asked for
 
 
 @dataclass(frozen=True)
@@ -172,7 +173,8 @@ class View:
             return None
         rng = np.random.default_rng(0)
         x, cost, p = recommend.best_point(self.models, self.safety, self.study.space, delta, rng)
-        return Recommendation(self.study.space.decode(x), self.study.sign * cost, p)
+        admissible = p >= 1.0 - delta - min(TOLERANCE, 0.1 * delta)
+        return Recommendation(self.study.space.decode(x), self.study.sign * cost, p, admissible)
 
     @overload
     def p_safe(self, params: Params) -> float: ...

@@ -26,7 +26,7 @@ _HOT = math.sqrt(0.5)  # derived: two options lie at distance one
 
 @dataclass(frozen=True)
 class Float:
-    """A real parameter between low and high; on a logarithmic scale with log=True."""
+    """A real parameter between low and high, fixed where they are equal; on a logarithmic scale with log=True."""
 
     low: float
     high: float
@@ -64,7 +64,7 @@ class Float:
 
 @dataclass(frozen=True)
 class Int:
-    """A whole parameter between low and high, both included; on a logarithmic scale with log=True."""
+    """A whole parameter between low and high, both included, fixed where they are equal; log=True as for Float."""
 
     low: int
     high: int
@@ -161,14 +161,16 @@ class Space:
 
     @staticmethod
     def of(space: "Space | Mapping[str, Any]") -> "Space":
-        """A space from a mapping of names to Float, Int, Choice or (low, high)."""
+        """A space from a mapping of names to Float, Int, Choice or (low, high); what has one value is fixed."""
         if isinstance(space, Space):
             return space
         if not isinstance(space, Mapping) or not space:
             raise ValueError(
                 f"space must map names to parameters; got {space!r}. Write {{'gain': (0.0, 1.0)}}, for example."
             )
-        return Space({_name(name): _parameter(name, value) for name, value in space.items()})
+        parameters = {_name(name): _parameter(name, value) for name, value in space.items()}
+        alone = {n: p.low for n, p in parameters.items() if not isinstance(p, Choice) and p.low == p.high}
+        return Space(parameters, alone)
 
     @property
     def dimension(self) -> int:
@@ -302,7 +304,7 @@ class Space:
 def _coordinate(p: Float | Int, value: Any) -> float:
     """Where a value lies between the ends, on a logarithmic scale if the parameter has one."""
     low, high, at = (math.log(v) if p.log else float(v) for v in (p.low, p.high, value))
-    return (at - low) / (high - low)
+    return (at - low) / (high - low) if low < high else 0.0
 
 
 def _value(p: Float | Int, u: float) -> float:
@@ -363,8 +365,8 @@ def is_number(value: Any) -> bool:
 
 
 def _check_ends(p: Any, kind: str) -> None:
-    if not (is_number(p.low) and is_number(p.high) and p.low < p.high):
-        raise ValueError(f"{kind} must have low < high, both finite; got ({p.low!r}, {p.high!r}). Swap or mend them.")
+    if not (is_number(p.low) and is_number(p.high) and p.low <= p.high):
+        raise ValueError(f"{kind} must have low <= high, both finite; got ({p.low!r}, {p.high!r}). Swap or mend them.")
     if p.log and p.low <= 0:
         raise ValueError(f"{kind} must have low > 0 on a log scale; got {p.low!r}. Raise low, or leave log out.")
 
