@@ -7,6 +7,8 @@ from sampling import gaussian_part
 from scipy.special import log_ndtr, logsumexp, ndtr, ndtri
 
 from crashbo.models import GPCR
+from crashbo.models.hybrid import HybridData
+from crashbo.models.latent import Hyperparameters, condition
 
 SAMPLES = 100_000
 
@@ -179,3 +181,14 @@ def test_contradictory_labels_under_a_hard_step_are_owned_up_to_and_leave_the_re
     soft = GPCR.condition(X, y, crashed, crash_noise_std=0.1, **settings)
     assert soft.converged
     assert np.all((hard.p_safe(X[2:]) > 0.99) & (soft.p_safe(X[2:]) > 0.99))
+
+
+def test_a_threshold_that_differs_from_trial_to_trial():
+    """Trials so far apart that they are independent: EP is exact, and the evidence a product."""
+    X, crashed = np.array([[0.0], [40.0], [80.0]]), np.array([False, True, True])
+    offset = np.array([0.3, -0.7, 0.0])
+    sign = np.where(crashed, -1.0, 1.0)
+    data = HybridData(X, np.full((1, 3), np.nan), sign[None], np.zeros(3, dtype=bool), offset=offset)
+    h = Hyperparameters(np.array([1.0]), 1.7, mean=0.2, noise_std=0.1, threshold=0.9, crash_noise_std=0.4)
+    exact = log_ndtr(sign * (0.9 + offset - 0.2) / np.sqrt(1.7 + 0.4**2)).sum()
+    np.testing.assert_allclose(condition(data, (h,)).log_evidence, exact, rtol=1e-8)

@@ -100,8 +100,11 @@ class Threshold:
             return sign * low, sign * high
         # The value is a median with all else held, the interval is not: keep the one within the other.
         low, high = min(low, sign * self.value), max(high, sign * self.value)
-        if self.proven is not None and doubt > _LIKELIER:
-            low = max(low, sign * self.proven)
+        if self.proven is not None:
+            if doubt > _LIKELIER:
+                low = max(low, sign * self.proven)
+            if high < sign * self.proven:  # a success beyond it: the crashes below had another cause
+                high = math.inf
         if isinstance(known, tuple):
             bounds = sorted(sign * end for end in known)
             low, high = max(low, bounds[0]), min(high, bounds[1])

@@ -346,10 +346,9 @@ def _held(
 def _is_doubtful(seen: Observations, data: HybridData) -> bool:
     """Whether what is measured may have nothing to do with the crashes: all is measured, and nobody says it does.
 
-    Who gives a threshold, or a crash's cause, says so.
+    Who gives a crash's cause says so. A threshold that is given may still be jumped over.
     """
-    told = any(seen.blame or ()) or any(threshold is not None for threshold in seen.thresholds)
-    return all(data.kind) and int(seen.crashed.sum()) >= _FEW_CRASHES and not told
+    return all(data.kind) and int(seen.crashed.sum()) >= _FEW_CRASHES and not any(seen.blame or ())
 
 
 def _compared(
