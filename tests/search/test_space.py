@@ -189,7 +189,6 @@ def test_a_value_outside_its_parameter_is_refused_in_one_sentence(params, argume
 @pytest.mark.parametrize(
     ("make", "argument"),
     [
-        (lambda: Float(1.0, 1.0), "Float"),
         (lambda: Float(2.0, 1.0), "Float"),
         (lambda: Float(0.0, math.inf), "Float"),
         (lambda: Float(0.0, 1.0, log=True), "Float"),

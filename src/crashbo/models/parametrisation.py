@@ -26,6 +26,7 @@ _SAME = 1e-13  # judgement: measurements that spread by less than this share of 
 _WIDTH = 0.05  # judgement: where the threshold's coordinate turns from linear to logarithmic
 _TOP = 6  # judgement: highest successes, whose spacing sets the distance of the initial threshold above them
 _NEAR = 0.25  # judgement: of that spacing, since noise has lifted the highest
+_OUT_OF_REACH = 1e3  # judgement: prior standard deviations
 _PRIOR_INFORMATION = 0.7  # derived: of a coordinate; that of our own priors, 1 / spread^2, is 0.4 to 1
 
 
@@ -43,6 +44,20 @@ class Parametrisation:
     known_threshold: float | None = None  # as the user gave it
     success_measured: bool = True  # without one, a learnt threshold has no lower end
     held: tuple[str, ...] = ()  # learnt ones that are held for now: their prior counts, but they do not move
+
+    @property
+    def is_given(self) -> bool:
+        """Whether the user knows the threshold, or an interval for it."""
+        return self.known_threshold is not None or bool(np.isfinite(self.threshold_bounds).all())
+
+    def given_level(self, h: Hyperparameters) -> tuple[float, float]:
+        """The threshold by the user's word and its standard deviation; where there is none, a level out of reach."""
+        if self.known_threshold is not None:
+            return self.known_threshold, 0.0
+        if not self.is_given:
+            return h.mean + _OUT_OF_REACH * math.sqrt(h.outputscale), 0.0
+        low, high = (self.shift + self.scale * end for end in self.threshold_bounds)
+        return 0.5 * (low + high), (high - low) / math.sqrt(12.0)
 
     @property
     def free(self) -> tuple[str, ...]:

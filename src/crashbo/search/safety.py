@@ -27,6 +27,9 @@ class Safety:
     ensemble: Ensemble
     calibration: Calibration
     bystanders: Ensemble | None = None  # of what is measured, where that is not the cause
+    limits: LogGamma | None = (
+        None  # of what is measured then, where a threshold was given: it is to be kept all the same
+    )
 
     @property
     def averaged(self) -> LogGamma:
@@ -45,13 +48,18 @@ class Safety:
 
     def __call__(self, X: Array) -> Array:
         """log P(safe) at X."""
-        return self.calibration.log_corrected(self.wary(X))[0]
+        value = self.calibration.log_corrected(self.wary(X))[0]
+        return value if self.limits is None else value + self.limits(X)
 
     def with_gradient(self, X: Array) -> ValueAndGradient:
         """log P(safe) at X and its gradient."""
         log_p, in_log_p = self.wary.with_gradient(X)
         value, slope = self.calibration.log_corrected(log_p)
-        return value, slope[:, None] * in_log_p
+        gradient = slope[:, None] * in_log_p
+        if self.limits is None:
+            return value, gradient
+        more, in_more = self.limits.with_gradient(X)
+        return value + more, gradient + in_more
 
     def violated(self, X: Array) -> Array:
         """Probability that each constraint is violated at X, (m, G).

@@ -22,7 +22,7 @@ from crashbo.models.hyperpriors import Hyperprior
 from crashbo.models.latent import Posterior, Warm
 from crashbo.models.parametrisation import Parametrisation
 from crashbo.models.regression import measured_data
-from crashbo.search.acquisition import LogEI
+from crashbo.search.acquisition import LogEI, LogGamma
 from crashbo.search.calibration import Calibration
 from crashbo.search.costs import ENOUGH, Costs
 from crashbo.search.safety import Safety
@@ -172,7 +172,18 @@ class Surrogates:
 
     def safety(self, calibration: Calibration) -> Safety:
         """log P(safe), corrected as the study's own proposals demand."""
-        return Safety(self.ensemble, calibration, self.bystanders)
+        return Safety(self.ensemble, calibration, self.bystanders, self._limits)
+
+    @cached_property
+    def _limits(self) -> LogGamma | None:
+        """log P that what is measured keeps within thresholds that were given, where it is not the cause of crashes."""
+        if self.bystanders is None or not any(p.is_given for p in self.parametrisations):
+            return None
+        pairs = [p.given_level(h) for p, h in zip(self.parametrisations, self.measured.hypers, strict=True)]
+        hypers = tuple(
+            replace(h, threshold=c, crash_noise_std=0.0) for h, (c, _) in zip(self.measured.hypers, pairs, strict=True)
+        )
+        return LogGamma(Ensemble.of(replace(self.measured, hypers=hypers), np.array([std for _, std in pairs])))
 
     @cached_property
     def eta(self) -> float:
