@@ -7,6 +7,9 @@ a grid in the fit's own coordinate t (see `parametrisation`), which resolves bot
 the long tail above it. Holding the others makes the interval much too short. A profile is not an integral,
 so it is still a little short; a higher nominal level makes up for that.
 
+A study is in doubt of its model: other causes than this function may have made the crashes, and the threshold may have
+drifted. Of a drift the most probable threshold and the evidence are computed, and the density is moved by as much.
+
 With several latent functions, each is treated alone while the posterior of the others is held: only crashes
 that were not blamed couple them, and the cost stays that of one at a time.
 """
@@ -26,7 +29,7 @@ from crashbo.models.parametrisation import Parametrisation
 Array = NDArray[np.float64]
 
 _NOMINAL = 0.94  # fitted: benchmarks/coverage.py, data drawn from the model; covers 90 % in practice
-_P_DRIFT = 0.2  # fitted: likewise
+_P_DRIFT = 0.2  # fitted: benchmarks/thresholds.py, the probability that a threshold drifts
 _DRIFTS = (0.1, 0.2, 0.4, 0.8, 1.6)  # judgement: over all trials, in standard deviations of the measurements
 _DRIFT_EVALUATIONS = 20  # judgement: of the evidence, for each
 _TAIL = 0.05  # derived: of a 90 % interval
