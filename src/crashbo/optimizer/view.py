@@ -98,13 +98,12 @@ class Threshold:
         low, high = found
         if not self.learned:
             return sign * low, sign * high
+        if self.proven is not None and high < sign * self.proven:  # a success beyond it: those crashes had another cause
+            high = math.inf
         # The value is a median with all else held, the interval is not: keep the one within the other.
         low, high = min(low, sign * self.value), max(high, sign * self.value)
-        if self.proven is not None:
-            if doubt > _LIKELIER:
-                low = max(low, sign * self.proven)
-            if high < sign * self.proven:  # a success beyond it: the crashes below had another cause
-                high = math.inf
+        if self.proven is not None and doubt > _LIKELIER:
+            low = max(low, sign * self.proven)
         if isinstance(known, tuple):
             bounds = sorted(sign * end for end in known)
             low, high = max(low, bounds[0]), min(high, bounds[1])
