@@ -98,7 +98,7 @@ class Threshold:
         low, high = found
         if not self.learned:
             return sign * low, sign * high
-        if self.proven is not None and high < sign * self.proven:  # a success beyond it: those crashes had another cause
+        if self.proven is not None and high < sign * self.proven:  # a success beyond it: they had another cause
             high = math.inf
         # The value is a median with all else held, the interval is not: keep the one within the other.
         low, high = min(low, sign * self.value), max(high, sign * self.value)
