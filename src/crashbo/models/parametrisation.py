@@ -27,6 +27,7 @@ _WIDTH = 0.05  # judgement: where the threshold's coordinate turns from linear t
 _TOP = 6  # judgement: highest successes, whose spacing sets the distance of the initial threshold above them
 _NEAR = 0.25  # judgement: of that spacing, since noise has lifted the highest
 _OUT_OF_REACH = 1e3  # judgement: prior standard deviations
+_EVEN_STD = 12.0**-0.5  # derived: standard deviation of a value that lies evenly between two ends, over their distance
 _PRIOR_INFORMATION = 0.7  # derived: of a coordinate; that of our own priors, 1 / spread^2, is 0.4 to 1
 
 
@@ -57,7 +58,7 @@ class Parametrisation:
         if not self.is_given:
             return h.mean + _OUT_OF_REACH * math.sqrt(h.outputscale), 0.0
         low, high = (self.shift + self.scale * end for end in self.threshold_bounds)
-        return 0.5 * (low + high), (high - low) / math.sqrt(12.0)
+        return 0.5 * (low + high), _EVEN_STD * (high - low)
 
     @property
     def free(self) -> tuple[str, ...]:
