@@ -111,6 +111,7 @@ def test_a_recommendation_says_whether_it_is_as_safe_as_was_asked():
     asked = [optimizer.recommend(delta) for delta in (0.3, 1e-6)]
     assert asked[0].admissible
     assert asked[1].admissible == (asked[1].p_safe >= 1.0 - 1.1e-6)
+    assert not asked[1].admissible
 
 
 @pytest.mark.parametrize("size", [1e-300, 1e-200, 1e160, 1e300])

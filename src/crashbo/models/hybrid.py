@@ -119,4 +119,5 @@ class HybridData:
             np.append(self.joint, np.full(m, not single)),
             None if self.lower is None else more(self.lower, np.nan),
             None if self.origin is None else np.append(self.origin, self.origin.max() + 1 + np.arange(m)),
+            offset=None if self.offset is None else np.append(self.offset, np.zeros(m)),
         )

@@ -188,6 +188,8 @@ class Posterior:
         """Distances of the cavities from their thresholds, (G, n), in their own spread: z of StepLikelihood."""
         scale, mean = _scales(self.hypers)
         c, s = (np.array([[getattr(h, name)] for h in self.hypers]) for name in ("threshold", "crash_noise_std"))
+        if self.data.offset is not None:
+            c = c + self.data.offset
         mu_cav, v_cav = self.ep.cavities
         z: Array = ((c - mean) / scale - mu_cav) / np.sqrt(v_cav + (s / scale) ** 2)
         return z

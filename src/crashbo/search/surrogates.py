@@ -10,6 +10,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 
 from crashbo.models import hyperpriors, latent, thresholds
 from crashbo.models.bystander import fit_bystander, without_labels, without_measurements
@@ -48,7 +49,6 @@ _FINEST, _COARSEST = 1e-3, 0.03
 # cause was taken for a bystander in one of 340 cases, after ten trials; a bystander was found out in 31 of 41
 _LEAD = 2.5  # nats by which the bystander's hypothesis must lead
 _LOG_RIVAL = float(np.log(0.25))  # fitted: benchmarks/thresholds.py: prior odds that what is measured is not the cause
-_CERTAIN = 100.0  # derived: nats beyond which odds are 0 or infinite
 _FEW_CRASHES = 2  # judgement: one crash says little of its cause
 # judgement: what time allows; share by which trials must grow, per nat that it lies behind, before it is fitted again
 _PATIENCE = 0.1
@@ -290,15 +290,15 @@ def doubts(seen: Observations, models: Surrogates) -> Array:
     model = models.crash_model
     innocent = np.asarray(np.prod(1.0 - model.blame(), axis=0))
     data = model.posterior.data
-    if not all(data.kind) or any(seen.blame or ()):
+    if not _may_be_a_bystander(seen, data):
         return innocent
     prior = hyperpriors.of_crash(seen.X.shape[1])
     kept = models.memory.bystander
     starts = {} if kept is None else {"measured": kept.measured, "labels": replace(kept.labels, sites=None)}
     rival = fit_bystander(data, prior, noise_std=seen.noise_std, enough=ENOUGH, **starts)
     fitted = models.fitted or fit(data, models.parametrisations, start=models.memory.crash, enough=ENOUGH)
-    odds = float(np.exp(np.clip(rival.log_posterior - fitted.log_posterior + _LOG_RIVAL, -_CERTAIN, _CERTAIN)))
-    return (odds + innocent) / (odds + 1.0)
+    elsewhere = float(expit(rival.log_posterior - fitted.log_posterior + _LOG_RIVAL))
+    return elsewhere + (1.0 - elsewhere) * innocent
 
 
 class _Found(NamedTuple):
@@ -355,11 +355,16 @@ def _held(
 
 
 def _is_doubtful(seen: Observations, data: HybridData) -> bool:
+    """Whether there are crashes enough to ask if what is measured has nothing to do with them."""
+    return int(seen.crashed.sum()) >= _FEW_CRASHES and _may_be_a_bystander(seen, data)
+
+
+def _may_be_a_bystander(seen: Observations, data: HybridData) -> bool:
     """Whether what is measured may have nothing to do with the crashes: all is measured, and nobody says it does.
 
     Who gives a crash's cause says so. A threshold that is given may still be jumped over.
     """
-    return all(data.kind) and int(seen.crashed.sum()) >= _FEW_CRASHES and not any(seen.blame or ())
+    return all(data.kind) and not any(seen.blame or ())
 
 
 def _compared(
