@@ -4,9 +4,10 @@ import logging
 
 from crashbo import models, problems, strategies
 from crashbo.optimizer import stopping
+from crashbo.optimizer.guard import Guard
 from crashbo.optimizer.minimize import Result, minimize
 from crashbo.optimizer.optimizer import Optimizer
-from crashbo.optimizer.records import Constraint, Crash, Outcome, Trial, Unmeasured, Void
+from crashbo.optimizer.records import Constraint, Crash, Outcome, Stopped, Trial, Unmeasured, Void
 from crashbo.optimizer.study import Study
 from crashbo.optimizer.view import Recommendation
 from crashbo.search.risk import Budget, MinSafe, Price
@@ -19,6 +20,7 @@ __all__ = [
     "Constraint",
     "Crash",
     "Float",
+    "Guard",
     "Int",
     "MinSafe",
     "Optimizer",
@@ -27,6 +29,7 @@ __all__ = [
     "Recommendation",
     "Result",
     "Space",
+    "Stopped",
     "Study",
     "Trial",
     "Unmeasured",

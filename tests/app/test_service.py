@@ -16,7 +16,7 @@ from crashbo.app.bench import Bench, Definition
 from crashbo.app.bench.bench import Asked
 from crashbo.app.server.api import create_app
 from crashbo.app.server.ask_queue import AskQueue
-from crashbo.app.server.guard import LARGEST_BODY, is_loopback
+from crashbo.app.server.gate import LARGEST_BODY, is_loopback
 from crashbo.app.server.live import Live
 from crashbo.app.server.serve import _listening, check_address
 from crashbo.integrations.optuna.proposer import Proposer

@@ -65,7 +65,7 @@ class Story:
         return sum(t.state == "crash" for t in self.trials)
 
 
-class Stopped(KeyboardInterrupt):
+class Interrupted(KeyboardInterrupt):
     """The user stopped the study; the message says how far it got."""
 
 
@@ -73,7 +73,7 @@ def play(trials: int, seed: int, say: Callable[[str], None]) -> Story:
     """Run the study and report on it as it goes.
 
     Raises:
-        Stopped: when the user interrupts.
+        Interrupted: when the user interrupts.
     """
     since = time.monotonic()
     problem = crashbo.problems.get("solo8-jump")
@@ -97,7 +97,7 @@ def play(trials: int, seed: int, say: Callable[[str], None]) -> Story:
             say(_line(told[-1], optimizer.best, learnt[-1]))
         repeats = _repeat_best(told, problem, rng)
     except KeyboardInterrupt:
-        raise Stopped(_so_far(told)) from None
+        raise Interrupted(_so_far(told)) from None
     trip = problem.limits[0].threshold
     story = Story(seed, optimizer, tuple(told), tuple(learnt), repeats, trip, time.monotonic() - since)
     say(summary(story))

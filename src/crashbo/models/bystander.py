@@ -59,7 +59,7 @@ def fit_bystander(
 def without_labels(data: HybridData) -> HybridData:
     """The measurements alone, censored ones too."""
     none = np.zeros(len(data.X), dtype=bool)
-    alone = replace(data, sign=np.where(data.bounded, data.sign, 0.0), joint=none)
+    alone = replace(data, sign=np.where(data.bounded, data.sign, 0.0), joint=none, survived=None)
     if data.lower is not None:
         return alone
     rows = data.measured.any(axis=0)  # a trial without measurements says nothing, but takes time
@@ -70,5 +70,7 @@ def without_measurements(data: HybridData) -> HybridData:
     """The labels alone, as those of one function that nobody measures."""
     rows = ~data.bounded
     crashed = (data.joint | np.any(data.sign < 0.0, axis=0))[rows]
+    succeeded = np.any(data.sign > 0.0, axis=0)[rows]
     nothing = np.full((1, len(crashed)), np.nan)
-    return HybridData(data.X[rows], nothing, np.where(crashed, -1.0, 1.0)[None], np.zeros(len(crashed), dtype=bool))
+    sign = np.where(crashed, -1.0, np.where(succeeded, 1.0, 0.0))[None]
+    return HybridData(data.X[rows], nothing, sign, np.zeros(len(crashed), dtype=bool))

@@ -44,6 +44,7 @@ class CrashModel:
         *,
         blame: Blame = None,
         censored: ArrayLike | None = None,
+        stopped: ArrayLike | None = None,
         parts: Sequence[Mapping[str, Any]],
     ) -> "CrashModel":
         """The posterior at given hyperparameters.
@@ -54,9 +55,11 @@ class CrashModel:
             crashed: labels, (n,), True for a crash.
             blame: for every trial None, or the constraints (columns of Y) that were violated.
             censored: booleans, (n, G), True where a measurement is only a lower bound, like a peak that was cut off.
+            stopped: booleans, (n,), True for a trial that was stopped before it could crash: it has no label, and its
+                measurements are lower bounds of the function and of its threshold.
             parts: for every constraint the keyword arguments of `GPCR.condition`.
         """
-        data = hybrid_data(X, Y, crashed, blame, censored)
+        data = hybrid_data(X, Y, crashed, blame, censored, stopped)
         if len(parts) != len(data.Y):
             raise ValueError(f"parts must have one entry per column of Y; got {len(parts)}. Y has {len(data.Y)}.")
         hypers = tuple(checks.hyperparameters(data, **part) for part in parts)
@@ -71,6 +74,7 @@ class CrashModel:
         *,
         blame: Blame = None,
         censored: ArrayLike | None = None,
+        stopped: ArrayLike | None = None,
         noise_std: Sequence[ArrayLike | None] | None = None,
         threshold: Sequence[ArrayLike | None] | None = None,
         prior: Prior = None,
@@ -80,7 +84,7 @@ class CrashModel:
 
         Measurements that are only lower bounds count once their constraint has an uncensored one, which sets the scale.
         """
-        data = hybrid_data(X, Y, crashed, blame, censored, whole=True)
+        data = hybrid_data(X, Y, crashed, blame, censored, stopped, whole=True)
         checks.start(start, cls, data.X)
         G, D = len(data.Y), data.X.shape[1]
         noises = list(noise_std) if noise_std is not None else [None] * G
@@ -124,6 +128,11 @@ class CrashModel:
         if (j, doubt) not in self._intervals:
             self._intervals[j, doubt] = thresholds.interval(self.posterior, self.fitted.parametrisations, j, doubt)
         return self._intervals[j, doubt]
+
+    def level_of_trips(self, j: int, p: float, doubt: float = 0.0) -> float:
+        """The reading of a constraint by which the machine has tripped with probability p, as by `thresholds`."""
+        assert self.fitted is not None
+        return thresholds.level_of_trips(self.posterior, self.fitted.parametrisations, j, p, doubt)
 
     @cached_property
     def _intervals(self) -> dict[tuple[int, float | None], tuple[float, float] | None]:
@@ -183,8 +192,11 @@ def parametrise_all(
             dimension=data.X.shape[1],
             noise_std=std,
             threshold=limit,
+            survived=None if data.survived is None else data.survived[j],
         )
-        for y, sign, seen, std, limit in zip(data.Y, data.sign, measured, noise_std, thresholds, strict=True)
+        for j, (y, sign, seen, std, limit) in enumerate(
+            zip(data.Y, data.sign, measured, noise_std, thresholds, strict=True)
+        )
     )
 
 
@@ -194,6 +206,7 @@ def hybrid_data(
     crashed: ArrayLike,
     blame: Blame = None,
     censored: ArrayLike | None = None,
+    stopped: ArrayLike | None = None,
     *,
     whole: bool = False,
 ) -> HybridData:
@@ -214,4 +227,5 @@ def hybrid_data(
         for j in blamed or ():
             sign[j, i] = -1.0
     joint = crashed & ~np.any(sign < 0.0, axis=0)
-    return HybridData.of(X, columns, sign, joint, checks.censored(censored, Y.shape).T, whole=whole)
+    cut, ended = checks.censored(censored, Y.shape).T, checks.stopped(stopped, crashed)
+    return HybridData.of(X, columns, sign, joint, cut, stopped=ended, whole=whole)

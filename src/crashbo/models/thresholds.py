@@ -20,6 +20,7 @@ from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtr
 
 from crashbo.models import latent
 from crashbo.models.fit import fit
@@ -45,6 +46,9 @@ _DROP_HELD, _STEP_HELD = 3.0, 1.0  # for a search, which needs only median and s
 _EP_TOLERANCE = 1e-2
 _MAX_SWEEPS = 20
 _MAX_EVALUATIONS = 6  # per grid point, from its neighbour's optimum
+
+_FAR_OUT = 10.0  # derived: standard deviations beyond which a normal distribution has nothing
+_BISECTIONS = 50  # derived: to the last digits
 
 
 def has_meaning(p: Parametrisation) -> bool:
@@ -79,6 +83,33 @@ def interval(
     return min(p.shift + p.scale * low, c_map), highest
 
 
+def level_of_trips(
+    posterior: Posterior, parametrisations: tuple[Parametrisation, ...], j: int, p: float, doubt: float = 0.0
+) -> float:
+    """The reading of latent function j by which the machine has tripped with probability p, in the user's units.
+
+    The threshold, its scatter and the reading's noise are uncertain. With probability `doubt` the threshold may be
+    anywhere; infinite where that leaves too little, or the threshold means nothing yet.
+    """
+    own, h = parametrisations[j], posterior.hypers[j]
+    if not has_meaning(own) or p >= 1.0 - doubt:
+        return math.inf
+    if own.known_threshold is not None:
+        c, mass = np.array([own.known_threshold]), np.ones(1)
+    else:
+        grid, log_density = _profile(posterior.alone(j), own)
+        c, mass = own.shift + own.scale * grid, np.diff(_mass(grid, log_density), prepend=0.0)
+        if not np.isclose(mass.sum(), 1.0):  # a peak too sharp for the digits of c
+            mass = (log_density == log_density.max()) / np.sum(log_density == log_density.max())
+    scatter = max(math.hypot(float(np.mean(h.noise_std)), h.crash_noise_std), np.finfo(float).tiny)
+    low, high = float(c.min() - _FAR_OUT * scatter), float(c.max() + _FAR_OUT * scatter)
+    for _ in range(_BISECTIONS):
+        middle = 0.5 * (low + high)
+        tripped = (1.0 - doubt) * float(mass @ ndtr((middle - c) / scatter))
+        low, high = (low, middle) if tripped > p else (middle, high)
+    return low
+
+
 def _drifts(posterior: Posterior, p: Parametrisation) -> tuple[Array, Array]:
     """How much higher a threshold that drifted lies at the last trial, for several drifts, and their probabilities."""
     data = posterior.data
@@ -92,8 +123,8 @@ def _drifts(posterior: Posterior, p: Parametrisation) -> tuple[Array, Array]:
         for share in _DRIFTS:
             offset = way * share * elapsed  # in units of p
             moved = replace(data, offset=p.scale * offset)
-            u = (data.Y[0] - p.shift) / p.scale - offset
-            reached = u[data.measured[0] & (data.sign[0] > 0.0)]
+            u = (data.reached[0] - p.shift) / p.scale - offset
+            reached = u[~np.isnan(u)]
             q = replace(p, reference=float(reached.max()) if len(reached) else p.reference)
             found = fit(moved, (q,), start=near.warm(), max_evaluations=_DRIFT_EVALUATIONS, tolerance=_EP_TOLERANCE)
             near = found.posterior

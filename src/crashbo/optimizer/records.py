@@ -1,4 +1,4 @@
-"""What users say of a machine and of its trials: constraints, outcomes, crashes, voids, trials.
+"""What users say of a machine and of its trials: constraints, outcomes, crashes, voids, stops, trials.
 
 May import strategies and below.
 """
@@ -11,7 +11,7 @@ from crashbo.search.space import is_number
 
 Side = Literal["above", "below"]
 Fault = Literal["crash", "void"]  # what may count as a crash, or as nothing
-State = Literal["pending", "success", "crash", "void"]
+State = Literal["pending", "success", "crash", "void", "stopped"]
 Censored = bool | str | Sequence[str] | None
 
 
@@ -127,6 +127,23 @@ class Void(Exception):
         return Void, (self.reason,)
 
 
+class Stopped(Exception):
+    """The trial was stopped before it could crash, as a guard does.
+
+    Attributes:
+        measured: constraint name to the farthest reading, towards the crash, that it had reached by then.
+        reason: text.
+    """
+
+    def __init__(self, measured: Mapping[str, float], reason: str = "") -> None:
+        super().__init__(reason)
+        self.measured = dict(measured)
+        self.reason = str(reason)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Stopped, (self.measured, self.reason)
+
+
 @dataclass(frozen=True)
 class Trial:
     """One x that was handed out, and what came of it."""
@@ -148,7 +165,7 @@ class Trial:
     @property
     def counts(self) -> bool:
         """Whether something was learnt from it: it is neither pending nor void."""
-        return self.state in ("success", "crash")
+        return self.state in ("success", "crash", "stopped")
 
 
 def constraints_of(

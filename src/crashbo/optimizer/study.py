@@ -16,7 +16,7 @@ from crashbo.optimizer import saving
 from crashbo.optimizer.keywords import spelled_out
 from crashbo.optimizer.records import AnyConstraint, Constraint, Trial, constraints_of
 from crashbo.search import own
-from crashbo.search.risk import Risk, risk_of
+from crashbo.search.risk import Risk, risk_of, usual_price
 from crashbo.search.space import Space, is_number
 from crashbo.search.surrogates import PosteriorOver
 from crashbo.strategies.base import Strategy
@@ -25,6 +25,8 @@ Direction = Literal["minimize", "maximize"]
 Constraints = Sequence[str | AnyConstraint] | str | AnyConstraint
 Noise = float | Mapping[str, float]
 T = TypeVar("T")
+
+LEAST_PRICE = 2.0  # judgement: even where a crash is cheap, a guard stops what will more likely crash than not
 
 
 class Options(TypedDict, total=False):
@@ -36,6 +38,7 @@ class Options(TypedDict, total=False):
     direction: Direction | None
     posterior: PosteriorOver | None
     units: Mapping[str, str] | None
+    guard: float | None
 
 
 @dataclass(frozen=True)
@@ -76,6 +79,13 @@ def _units(said: Any) -> dict[str, str]:
     return dict(said or {})
 
 
+def _guard(said: Any) -> float | None:
+    """A probability, or None."""
+    if said is not None and not (is_number(said) and 0.0 < said < 1.0):
+        raise ValueError(f"guard must be a probability between 0 and 1; got {said!r}. Leave it out for the default.")
+    return None if said is None else float(said)
+
+
 def _noise_of(constraints: Iterable[AnyConstraint]) -> dict[str, float]:
     """The noise that constraints bring along."""
     return {c.name: c.noise for c in constraints if c.noise is not None and c.name != "cost"}
@@ -99,6 +109,7 @@ class Study:
     direction: Direction
     posterior: PosteriorOver
     units: Mapping[str, str]
+    guard: float | None
 
     @staticmethod
     def of(
@@ -168,6 +179,11 @@ class Study:
         """The constraints that are measured."""
         return [c for c in self.constraints if isinstance(c, Constraint)]
 
+    @property
+    def stops_at(self) -> float:
+        """The probability of a crash at which a guard stops a trial: a crash costs so many trials, and a stop one."""
+        return 1.0 / max(usual_price(self.risk), LEAST_PRICE) if self.guard is None else self.guard
+
     def _completed(self) -> "Study":
         """With the noise of every constraint."""
         noisy = tuple(
@@ -223,6 +239,11 @@ OPTIONS: dict[str, Option] = {
         'what "cost", constraints and parameters are measured in, for people.',
         _units,
         dict,
+    ),
+    "guard": Option(
+        "the probability of having crashed by a reading at which a guard stops a trial; by default one over the trials "
+        "that a crash costs: 0.2.",
+        _guard,
     ),
 }
 

@@ -13,20 +13,21 @@ from typing import Any, TypedDict
 import numpy as np
 
 from crashbo.optimizer.keywords import spelled_out
-from crashbo.optimizer.records import AnyConstraint, Censored, Constraint, Crash, Outcome, State, Trial, Void
+from crashbo.optimizer.records import AnyConstraint, Censored, Constraint, Crash, Outcome, State, Stopped, Trial, Void
 from crashbo.search.space import is_number
 
 _BY_CHANCE = 4.0  # standard deviations of its noise that may carry a reading past a limit; judgement: one in 30,000
 
 
 class Said(TypedDict, total=False):
-    """What may be said of a trial, as users write it: exactly one of cost, crash and void."""
+    """What may be said of a trial, as users write it: exactly one of cost, crash, stopped and void."""
 
     cost: float | None
     measured: Mapping[str, float] | None
     crash: bool | str | Crash | None
     blame: str | Sequence[str] | None
     censored: Censored
+    stopped: Stopped | Mapping[str, float] | None
     void: bool | str | None
 
 
@@ -39,6 +40,7 @@ takes_said = spelled_out(
         "blame": "names of the constraints that a crash violated, where known.",
         "censored": "names of the readings in `measured` that were cut off, True for all: the true value lies there or "
         "beyond, towards the crash.",
+        "stopped": "a Stopped, or constraint name to the reading at which the trial was stopped before it could crash.",
         "void": "True or a reason, for a fault that says nothing of the params.",
     },
 )
@@ -63,15 +65,18 @@ class Told:
         crash: bool | str | Crash | None = None,
         blame: str | Sequence[str] | None = None,
         censored: Censored = None,
+        stopped: Stopped | Mapping[str, float] | None = None,
         void: bool | str | None = None,
     ) -> "Told":
         """What a user says, or one sentence on why it cannot be."""
         crash, void = _spoken("crash", crash, str | Crash), _spoken("void", void, str)
-        if sum(x is not None for x in (cost, crash, void)) != 1:
+        if sum(x is not None for x in (cost, crash, stopped, void)) != 1:
             raise ValueError(
-                "tell must get exactly one of cost, crash and void; "
-                f"got cost={cost!r}, crash={crash!r}, void={void!r}. A crash has no cost."
+                "tell must get exactly one of cost, crash, stopped and void; "
+                f"got cost={cost!r}, crash={crash!r}, stopped={stopped!r}, void={void!r}. A crash has no cost."
             )
+        if stopped is not None:
+            return _stopped(stopped, measured, blame)
         if isinstance(crash, Crash):
             measured, blame = {**crash.measured, **(measured or {})}, _names("blame", blame) or crash.blame
             censored = crash.censored if censored is None else censored
@@ -127,7 +132,7 @@ def judge(told: Told, constraints: Sequence[AnyConstraint] | None) -> Told:
         ValueError: in one sentence that names the remedy.
     """
     if told.state == "pending" or (told.state == "success") != (told.cost is not None):
-        raise ValueError(f"told must be a success with a cost, a crash or a void; got {told!r}. Make it by Told.of.")
+        raise ValueError(f"told must be a success with a cost, or have none; got {told!r}. Make it by Told.of.")
     if constraints is None:
         return told
     names = [c.name for c in constraints]
@@ -143,10 +148,12 @@ def judge(told: Told, constraints: Sequence[AnyConstraint] | None) -> Told:
     return told
 
 
-def said_by(outcome: Outcome | Crash | Void) -> Said:
+def said_by(outcome: Outcome | Crash | Stopped | Void) -> Said:
     """What an experiment says that returned or raised this."""
     if isinstance(outcome, Crash):
         return {"crash": outcome}
+    if isinstance(outcome, Stopped):
+        return {"stopped": outcome}
     if isinstance(outcome, Void):
         return {"void": outcome.reason or True}
     return {"cost": outcome.cost, "measured": outcome.measured, "censored": outcome.censored}
@@ -174,6 +181,20 @@ def surprise(trial: Trial, constraints: Sequence[AnyConstraint]) -> dict[str, st
                 "It is taken as it is; check the threshold."
             )
     return found
+
+
+def _stopped(said: Any, measured: Mapping[str, float] | None, blame: Any) -> Told:
+    """A trial that was stopped: all that it had measured by then is a lower bound."""
+    if _names("blame", blame):
+        raise ValueError(f"blame must belong to a crash; got {blame!r} with stopped. Leave one of them out.")
+    reached, reason = (said.measured, said.reason) if isinstance(said, Stopped) else (said, "")
+    if not isinstance(reached, Mapping) or not reached:
+        raise ValueError(
+            f"stopped must map constraints to the readings at which the trial was stopped; got {reached!r}. "
+            "Write {'name': value}; tell void=True if nothing was measured."
+        )
+    values = _measured({**(measured or {}), **reached})
+    return Told("stopped", None, values, reason, censored=tuple(values))
 
 
 def _spoken(name: str, said: Any, kinds: Any) -> Any:

@@ -91,7 +91,7 @@ class Threshold:
         known, sign = self._constraint.threshold, self._constraint.sign
         if self._models is None or self._seen is None:
             return None if known is None else (known if isinstance(known, tuple) else (float(known), float(known)))
-        doubt = float(doubts(self._seen, self._models)[self._j]) if self.learned else 0.0
+        doubt = self._doubt
         found = self._models.crash_model.threshold_interval(self._j, doubt)
         if found is None or self.value is None:
             return None
@@ -108,6 +108,20 @@ class Threshold:
             bounds = sorted(sign * end for end in known)
             low, high = max(low, bounds[0]), min(high, bounds[1])
         return (low, high) if sign > 0 else (-high, -low)
+
+    def level_of_trips(self, p: float) -> float:
+        """The reading by which a trial has crashed with probability p; infinite where that is not known."""
+        known, sign = self._constraint.threshold, self._constraint.sign
+        if self._models is None:
+            return float(known) if is_number(known) else sign * math.inf  # type: ignore[arg-type]
+        return sign * self._models.crash_model.level_of_trips(self._j, p, self._doubt if known is None else 0.0)
+
+    @cached_property
+    def _doubt(self) -> float:
+        """The probability that no crash was of this constraint's making."""
+        if self._seen is None or self._models is None or not self.learned:
+            return 0.0
+        return float(doubts(self._seen, self._models)[self._j])
 
     @property
     def words(self) -> str:
@@ -166,6 +180,15 @@ class View:
             for j, c in constraints
             if isinstance(c, Constraint)
         }
+
+    def limits(self, p: float | None = None) -> dict[str, float]:
+        """For each measured constraint the reading by which a trial has crashed with probability p; else infinite.
+
+        Before the first crash nothing is known of a threshold that was not given: crashes teach. By default p is the
+        study's own (`stops_at`).
+        """
+        level = self.study.stops_at if p is None else p
+        return {name: t.level_of_trips(level) for name, t in self.thresholds.items()}
 
     def recommend(self, delta: float = 0.1) -> Recommendation | None:
         """The point of least expected cost with P(safe) >= 1 - delta (eq. 3); None before a success."""

@@ -72,6 +72,11 @@ class Observations:
     censored: NDArray[np.bool_] | None = None  # (n, G), where Y is only a lower bound
 
     @property
+    def stopped(self) -> NDArray[np.bool_]:
+        """Which trials were stopped before they could crash: they have neither label nor cost."""
+        return ~(self.succeeded | self.crashed)
+
+    @property
     def costed(self) -> NDArray[np.bool_]:
         """Which trials have a cost."""
         return ~np.isnan(self.cost)
@@ -81,7 +86,8 @@ class Observations:
         known = set(numbers)
         rows = np.array([number in known for number in self.numbers], dtype=bool)
         told = hashlib.blake2b(digest_size=16)
-        for values in (self.X, self.cost, self.Y, self.crashed, self.censored):
+        stopped = self.stopped if self.stopped.any() else None  # studies without one keep the digests that they had
+        for values in (self.X, self.cost, self.Y, self.crashed, self.censored, stopped):
             told.update(b"" if values is None else np.ascontiguousarray(values[rows]).tobytes())
         told.update(repr(self.blame and [self.blame[i] for i in np.flatnonzero(rows).tolist()]).encode())
         return told.hexdigest()
@@ -251,7 +257,7 @@ def fit_surrogates(
     """
     cost_prior = cost_prior or hyperpriors.of_cost(seen.X.shape[1])
     crash_prior = crash_prior or hyperpriors.of_crash(seen.X.shape[1])
-    data = hybrid_data(seen.X, seen.Y, seen.crashed, seen.blame, seen.censored, whole=True)
+    data = hybrid_data(seen.X, seen.Y, seen.crashed, seen.blame, seen.censored, seen.stopped, whole=True)
     parametrisations = parametrise_all(data, crash_prior, noise_std=seen.noise_std, thresholds=seen.thresholds)
     costs = Costs.of(seen.X[seen.costed], seen.cost[seen.costed])
     doubtful = doubtful and _is_doubtful(seen, data)

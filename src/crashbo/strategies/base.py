@@ -51,7 +51,7 @@ class Task:
     def calibration(self) -> Calibration:
         """Correction of P(safe) by the trials so far."""
         current = np.array(self.seen.numbers) >= self.surrogates.since
-        return Calibration.of(np.where(current, self.predicted, np.nan), self.seen.crashed)
+        return Calibration.of(np.where(current, self.predicted, np.nan), ~self.seen.succeeded)
 
     @cached_property
     def surrogates(self) -> Surrogates:

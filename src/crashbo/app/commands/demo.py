@@ -67,7 +67,7 @@ def _demo(options: argparse.Namespace) -> Answer | str:
         story = demo.play(options.trials, options.seed, _say)
         _say("Saving films and figures ...")
         return f"Report    {demo_files.save(story, folder)}"
-    except demo.Stopped as stopped:
+    except demo.Interrupted as stopped:
         return Answer(f"\n{stopped}", None, 130)
     except KeyboardInterrupt:
         return Answer(f"\nStopped while saving: there is no report in {folder}.", None, 130)

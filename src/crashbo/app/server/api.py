@@ -23,7 +23,7 @@ from starlette.exceptions import HTTPException
 from crashbo.app.bench import table
 from crashbo.app.bench.bench import Asked, Conflict, Missing
 from crashbo.app.bench.definition import Definition
-from crashbo.app.server import guard
+from crashbo.app.server import gate
 from crashbo.app.server.bodies import AddBody, AskBody, Body, LeaseBody, SessionBody, SliceBody, TellBody, VoidBody
 from crashbo.app.server.live import Live
 from crashbo.integrations.optuna.ledger import Entry
@@ -79,7 +79,7 @@ def create_app(live: Live, token: str | None) -> FastAPI:
     _add_trials(app, live)
     _add_session(app, token)
     _add_page(app)
-    app.add_middleware(guard.Guard, token=token)
+    app.add_middleware(gate.Gate, token=token)
     return app
 
 
@@ -164,13 +164,13 @@ def _add_trials(app: FastAPI, live: Live) -> None:
 
 
 def _add_session(app: FastAPI, token: str | None) -> None:
-    @app.post(guard.SESSION, summary="Store the token in a cookie, for browsers", status_code=204)
+    @app.post(gate.SESSION, summary="Store the token in a cookie, for browsers", status_code=204)
     def session(body: SessionBody, response: Response) -> None:
         if token is None:
             return
-        if not guard.same(body.token, token):
+        if not gate.same(body.token, token):
             raise HTTPException(401, "token must be that of this server. Look at where it was started.")
-        response.set_cookie(guard.COOKIE, guard.cookie_of(token), httponly=True, samesite="strict", max_age=30 * 86400)
+        response.set_cookie(gate.COOKIE, gate.cookie_of(token), httponly=True, samesite="strict", max_age=30 * 86400)
 
 
 def _add_page(app: FastAPI) -> None:
@@ -195,7 +195,7 @@ def _add_errors(app: FastAPI) -> None:
     answers(
         BrokenProcessPool, 503, lambda _: "the process that fits the models must be alive; it was ended. Try again."
     )
-    answers(guard.TooLarge, 413, lambda _: f"body must have at most {guard.LARGEST_BODY} bytes. Send less.")
+    answers(gate.TooLarge, 413, lambda _: f"body must have at most {gate.LARGEST_BODY} bytes. Send less.")
 
     async def http(request: Request, error: Exception) -> JSONResponse:
         assert isinstance(error, HTTPException)

@@ -8,7 +8,7 @@ import anyio
 import uvicorn
 
 from crashbo.app.server.api import create_app
-from crashbo.app.server.guard import is_loopback
+from crashbo.app.server.gate import is_loopback
 from crashbo.app.server.live import Live
 
 _SHORTEST = 8

@@ -18,6 +18,8 @@ from typing import Any
 
 import numpy as np
 
+from crashbo.optimizer.guard import Guard
+from crashbo.optimizer.records import Crash, Outcome
 from crashbo.problems.problem import Episode, Limit, Problem
 from crashbo.problems.solo8.jump import Flight, Gains, Setup, jump
 from crashbo.search.space import Float
@@ -75,6 +77,21 @@ def experiment(problem: Problem, params: Mapping[str, Any], rng: np.random.Gener
     if rng is None or problem.is_informed:  # what would have happened if the boards had not tripped
         return _episode(jump(gains(params), SETUP.untrippable, rng=same), flight.crash)
     return _episode(flight, flight.crash)
+
+
+def guarded(params: Mapping[str, Any], rng: np.random.Generator, guard: Guard) -> Outcome:
+    """One jump whose current a guard watches.
+
+    Raises:
+        Crash: with only a reason.
+        Stopped: by the guard, before the boards could trip.
+    """
+    flight = jump(gains(params), SETUP, rng=rng, watch=lambda current: guard.update(current=current))
+    if flight.stopped is not None:
+        raise flight.stopped
+    if flight.crash:
+        raise Crash(flight.crash)
+    return Outcome(-flight.height, {"current": flight.current})
 
 
 def _episode(flight: Flight, crash: str) -> Episode:
