@@ -129,10 +129,10 @@ class CrashModel:
             self._intervals[j, doubt] = thresholds.interval(self.posterior, self.fitted.parametrisations, j, doubt)
         return self._intervals[j, doubt]
 
-    def level_of_trips(self, j: int, p: float, doubt: float = 0.0) -> float:
-        """The reading of a constraint by which the machine has tripped with probability p, as by `thresholds`."""
+    def trip_level(self, j: int, p: float, doubt: float = 0.0, crashes: Array | None = None) -> float:
+        """The reading of a constraint by which a machine that runs has tripped with probability p, by `thresholds`."""
         assert self.fitted is not None
-        return thresholds.level_of_trips(self.posterior, self.fitted.parametrisations, j, p, doubt)
+        return thresholds.trip_level(self.posterior, self.fitted.parametrisations, j, p, doubt, crashes)
 
     @cached_property
     def _intervals(self) -> dict[tuple[int, float | None], tuple[float, float] | None]:

@@ -47,6 +47,11 @@ _EP_TOLERANCE = 1e-2
 _MAX_SWEEPS = 20
 _MAX_EVALUATIONS = 6  # per grid point, from its neighbour's optimum
 
+_SCATTERS = 2.0 ** np.arange(
+    6
+)  # judgement: of last readings before a crash, over the least; each as likely as the next
+_LEAST_SCATTER = 1e-6  # judgement: of the spread of the measurements; a machine without any scatter
+_NEXT_TO_NOTHING = 1e-300  # derived: least number that has a logarithm
 _FAR_OUT = 10.0  # derived: standard deviations beyond which a normal distribution has nothing
 _BISECTIONS = 50  # derived: to the last digits
 
@@ -83,31 +88,51 @@ def interval(
     return min(p.shift + p.scale * low, c_map), highest
 
 
-def level_of_trips(
-    posterior: Posterior, parametrisations: tuple[Parametrisation, ...], j: int, p: float, doubt: float = 0.0
+def trip_level(
+    posterior: Posterior,
+    parametrisations: tuple[Parametrisation, ...],
+    j: int,
+    p: float,
+    doubt: float = 0.0,
+    crashes: Array | None = None,
 ) -> float:
-    """The reading of latent function j by which the machine has tripped with probability p, in the user's units.
+    """The reading of latent function j by which a machine that runs has tripped with probability p, in the user's units.
 
-    The threshold, its scatter and the reading's noise are uncertain. With probability `doubt` the threshold may be
-    anywhere; infinite where that leaves too little, or the threshold means nothing yet.
+    Threshold, scatter of the level and noise of the reading are uncertain. `crashes` are the last readings before a
+    crash: about these, as closely as they agree with each other, it trips. With probability `doubt` it trips for other
+    reasons; infinite where that leaves too little, or the threshold means nothing yet.
     """
     own, h = parametrisations[j], posterior.hypers[j]
     if not has_meaning(own) or p >= 1.0 - doubt:
         return math.inf
-    if own.known_threshold is not None:
-        c, mass = np.array([own.known_threshold]), np.ones(1)
+    c, mass = _threshold_mass(posterior.alone(j), own)
+    least = max(math.hypot(float(np.mean(h.noise_std)), h.crash_noise_std), _LEAST_SCATTER * own.scale)
+    scatter = np.array([least])
+    if crashes is not None and len(crashes):
+        scatter = least * _SCATTERS
+        z = (crashes[:, None, None] - c[:, None]) / scatter
+        log_mass = np.log(np.maximum(mass, _NEXT_TO_NOTHING))[:, None] - np.sum(0.5 * z**2 + np.log(scatter), axis=0)
+        joint = np.exp(log_mass - log_mass.max())
     else:
-        grid, log_density = _profile(posterior.alone(j), own)
-        c, mass = own.shift + own.scale * grid, np.diff(_mass(grid, log_density), prepend=0.0)
-        if not np.isclose(mass.sum(), 1.0):  # a peak too sharp for the digits of c
-            mass = (log_density == log_density.max()) / np.sum(log_density == log_density.max())
-    scatter = max(math.hypot(float(np.mean(h.noise_std)), h.crash_noise_std), np.finfo(float).tiny)
-    low, high = float(c.min() - _FAR_OUT * scatter), float(c.max() + _FAR_OUT * scatter)
+        joint = mass[:, None]
+    joint /= joint.sum()
+    low, high = float(c.min() - _FAR_OUT * scatter.max()), float(c.max() + _FAR_OUT * scatter.max())
     for _ in range(_BISECTIONS):
         middle = 0.5 * (low + high)
-        tripped = (1.0 - doubt) * float(mass @ ndtr((middle - c) / scatter))
+        tripped = (1.0 - doubt) * float(np.sum(joint * ndtr((middle - c[:, None]) / scatter)))
         low, high = (low, middle) if tripped > p else (middle, high)
     return low
+
+
+def _threshold_mass(posterior: Posterior, p: Parametrisation) -> tuple[Array, Array]:
+    """Thresholds in the user's units, and the probability of each."""
+    if p.known_threshold is not None:
+        return np.array([p.known_threshold]), np.ones(1)
+    grid, log_density = _profile(posterior, p)
+    mass = np.diff(_mass(grid, log_density), prepend=0.0)
+    if not math.isclose(float(mass.sum()), 1.0):  # a peak too sharp for the digits of c
+        mass = np.where(log_density == log_density.max(), 1.0, 0.0)
+    return p.shift + p.scale * grid, mass
 
 
 def _drifts(posterior: Posterior, p: Parametrisation) -> tuple[Array, Array]:

@@ -99,7 +99,11 @@ def outcome_of(experiment: Experiment, job: Job) -> Ending:
     """Run the experiment; a crash, a stop or a void is an outcome, too."""
     try:
         answer = job.of(experiment)
-    except (Crash, Stopped, Void) as outcome:
+    except Crash as crash:
+        if job.guard is not None:
+            crash.reached = {**job.guard.reached, **crash.reached}
+        return crash
+    except (Stopped, Void) as outcome:
         return outcome
     except (Exception, SystemExit) as error:
         return Failure("error", brief(f"{type(error).__name__}: {error}"), error)

@@ -37,6 +37,7 @@ def observations(
         [c.name in t.censored or t.state == "stopped" or (c.censored and t.state == "crash") for c in constraints]
         for t in told
     ]
+    reached = np.array([[c.sign * t.reached.get(c.name, np.nan) for c in constraints] for t in told], dtype=float)
     Y = [[c.sign * t.measured.get(c.name, np.nan) for c in constraints] for t in told]
     return Observations(
         numbers=tuple(t.number for t in told),
@@ -47,6 +48,8 @@ def observations(
         crashed=np.array([t.state == "crash" for t in told], dtype=bool),
         blame=[[names.index(name) for name in t.blame if name in names] or None for t in told],
         censored=np.array(cut, dtype=bool).reshape(len(told), len(names)),
+        reached=None if np.isnan(reached).all() else _in_range(reached.reshape(len(told), len(names))),
+        stops_at=study.stops_at,
         pending=np.array([at(t) for t in pending]).reshape(-1, study.space.dimension),
         cost_noise_std=study.noise.get("cost"),
         noise_std=tuple(c.noise for c in constraints),

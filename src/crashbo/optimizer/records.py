@@ -97,6 +97,7 @@ class Crash(Exception):
         measured: what the machine still delivered.
         censored: names of what was cut off, True for all of it: the true value lies at the reading or beyond it,
             towards the crash. None of it by default.
+        reached: the farthest readings, towards the crash, that came before it: the machine survived those.
     """
 
     def __init__(
@@ -105,15 +106,17 @@ class Crash(Exception):
         blame: str | Sequence[str] | None = None,
         measured: Mapping[str, float] | None = None,
         censored: Censored = (),
+        reached: Mapping[str, float] | None = None,
     ) -> None:
         super().__init__(reason)
         self.reason = str(reason)
         self.blame = (blame,) if isinstance(blame, str) else tuple(blame or ())
         self.measured = dict(measured or {})
         self.censored = censored
+        self.reached = dict(reached or {})
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Crash, (self.reason, self.blame, self.measured, self.censored)
+        return Crash, (self.reason, self.blame, self.measured, self.censored, self.reached)
 
 
 class Void(Exception):
@@ -161,6 +164,7 @@ class Trial:
     admissible: bool = True  # False where the risk asked for more safety than any x has
     repeats: int | None = None  # of a repeat, which confirmation it belongs to
     p_model: float | None = None  # of a proposal of the search, P(safe) before the correction
+    reached: dict[str, float] = field(default_factory=dict)  # of a crash, the farthest readings that came before it
 
     @property
     def counts(self) -> bool:

@@ -27,6 +27,7 @@ class Said(TypedDict, total=False):
     crash: bool | str | Crash | None
     blame: str | Sequence[str] | None
     censored: Censored
+    reached: Mapping[str, float] | None
     stopped: Stopped | Mapping[str, float] | None
     void: bool | str | None
 
@@ -40,6 +41,7 @@ takes_said = spelled_out(
         "blame": "names of the constraints that a crash violated, where known.",
         "censored": "names of the readings in `measured` that were cut off, True for all: the true value lies there or "
         "beyond, towards the crash.",
+        "reached": "of a crash, constraint name to the farthest reading that came before it, such as a guard's.",
         "stopped": "a Stopped, or constraint name to the reading at which the trial was stopped before it could crash.",
         "void": "True or a reason, for a fault that says nothing of the params.",
     },
@@ -56,6 +58,7 @@ class Told:
     reason: str = ""
     blame: tuple[str, ...] = ()
     censored: tuple[str, ...] = ()
+    reached: dict[str, float] = field(default_factory=dict)
 
     @staticmethod
     def of(
@@ -65,6 +68,7 @@ class Told:
         crash: bool | str | Crash | None = None,
         blame: str | Sequence[str] | None = None,
         censored: Censored = None,
+        reached: Mapping[str, float] | None = None,
         stopped: Stopped | Mapping[str, float] | None = None,
         void: bool | str | None = None,
     ) -> "Told":
@@ -78,10 +82,11 @@ class Told:
         if stopped is not None:
             return _stopped(stopped, measured, blame)
         if isinstance(crash, Crash):
+            reached = {**crash.reached, **(reached or {})}
             measured, blame = {**crash.measured, **(measured or {})}, _names("blame", blame) or crash.blame
             censored = crash.censored if censored is None else censored
             crash = crash.reason
-        values, blamed = _measured(measured), _names("blame", blame)
+        values, blamed, before = _measured(measured), _names("blame", blame), _measured(reached, "reached")
         cut = _names("censored", tuple(values) if _is_true(censored) else censored)
         for name in cut:
             if name not in values:
@@ -92,7 +97,9 @@ class Told:
         if cost is None:
             state: State = "void" if crash is None else "crash"
             why = void if crash is None else crash
-            return Told(state, None, values, why if isinstance(why, str) else "", blamed * (state == "crash"), cut)
+            crashed = state == "crash"
+            words = why if isinstance(why, str) else ""
+            return Told(state, None, values, words, blamed * crashed, cut, before if crashed else {})
         if not is_number(cost):
             raise ValueError(
                 f"cost must be a finite number; got {cost!r}. If there is none, tell crash=True or void=True."
@@ -137,9 +144,11 @@ def judge(told: Told, constraints: Sequence[AnyConstraint] | None) -> Told:
         return told
     names = [c.name for c in constraints]
     measured = [c.name for c in constraints if isinstance(c, Constraint)]
-    for name in told.measured:
-        if name not in measured:
-            raise ValueError(f"measured must name constraints ({', '.join(measured) or 'none'}); got {name!r}. Add it.")
+    for said in ("measured", "reached"):
+        for name in getattr(told, said):
+            if name not in measured:
+                known = ", ".join(measured) or "none"
+                raise ValueError(f"{said} must name constraints ({known}); got {name!r}. Add it.")
     for name in told.blame:
         if name not in names:
             raise ValueError(
@@ -165,7 +174,8 @@ def salvaged(crash: Crash, measured: Mapping[str, Any]) -> Told:
     cut: Any = tuple(values) if _is_true(crash.censored) else crash.censored
     names = (cut,) if isinstance(cut, str) else tuple(cut) if isinstance(cut, Iterable) else ()
     censored = tuple(name for name in names if _is_name(name) and name in values)
-    return Told("crash", None, values, crash.reason, tuple(filter(_is_name, crash.blame)), censored)
+    reached = {name: float(v) for name, v in crash.reached.items() if _is_name(name) and is_number(v)}
+    return Told("crash", None, values, crash.reason, tuple(filter(_is_name, crash.blame)), censored, reached)
 
 
 def surprise(trial: Trial, constraints: Sequence[AnyConstraint]) -> dict[str, str]:
@@ -206,16 +216,16 @@ def _spoken(name: str, said: Any, kinds: Any) -> Any:
     return said
 
 
-def _measured(said: Any) -> dict[str, float]:
+def _measured(said: Any, what: str = "measured") -> dict[str, float]:
     if said is None:
         return {}
     if not isinstance(said, Mapping):
-        raise ValueError(f"measured must map constraints to values; got {said!r}. Write {{'name': value}}.")
+        raise ValueError(f"{what} must map constraints to values; got {said!r}. Write {{'name': value}}.")
     for name, value in said.items():
         if not _is_name(name):
-            raise ValueError(f"measured must name constraints; got {name!r}. Write {{'name': value}}.")
+            raise ValueError(f"{what} must name constraints; got {name!r}. Write {{'name': value}}.")
         if not is_number(value):
-            raise ValueError(f"measured[{name!r}] must be a finite number; got {value!r}. Leave it out if unknown.")
+            raise ValueError(f"{what}[{name!r}] must be a finite number; got {value!r}. Leave it out if unknown.")
     return {name: float(value) for name, value in said.items()}
 
 

@@ -20,6 +20,7 @@ from crashbo.optimizer.observed import calibration, observations
 from crashbo.optimizer.records import AnyConstraint, Constraint, Trial
 from crashbo.optimizer.study import Study
 from crashbo.search import candidates, recommend
+from crashbo.search.limits import ceilings, limits
 from crashbo.search.risk import TOLERANCE, Paper, Situation, floor_of, length_of
 from crashbo.search.safety import Safety
 from crashbo.search.space import Params, is_number
@@ -91,7 +92,7 @@ class Threshold:
         known, sign = self._constraint.threshold, self._constraint.sign
         if self._models is None or self._seen is None:
             return None if known is None else (known if isinstance(known, tuple) else (float(known), float(known)))
-        doubt = self._doubt
+        doubt = float(doubts(self._seen, self._models)[self._j]) if self.learned else 0.0
         found = self._models.crash_model.threshold_interval(self._j, doubt)
         if found is None or self.value is None:
             return None
@@ -108,20 +109,6 @@ class Threshold:
             bounds = sorted(sign * end for end in known)
             low, high = max(low, bounds[0]), min(high, bounds[1])
         return (low, high) if sign > 0 else (-high, -low)
-
-    def level_of_trips(self, p: float) -> float:
-        """The reading by which a trial has crashed with probability p; infinite where that is not known."""
-        known, sign = self._constraint.threshold, self._constraint.sign
-        if self._models is None:
-            return float(known) if is_number(known) else sign * math.inf  # type: ignore[arg-type]
-        return sign * self._models.crash_model.level_of_trips(self._j, p, self._doubt if known is None else 0.0)
-
-    @cached_property
-    def _doubt(self) -> float:
-        """The probability that no crash was of this constraint's making."""
-        if self._seen is None or self._models is None or not self.learned:
-            return 0.0
-        return float(doubts(self._seen, self._models)[self._j])
 
     @property
     def words(self) -> str:
@@ -146,6 +133,12 @@ class Threshold:
         return f"Threshold(value={self.value}, learned={self.learned})"
 
 
+def _limit(constraint: Constraint) -> float:
+    """A guard's limit before any trial was told."""
+    known = constraint.threshold
+    return float(known) if is_number(known) else constraint.sign * math.inf  # type: ignore[arg-type]
+
+
 @dataclass(frozen=True)
 class View:
     """A study as its models see it."""
@@ -165,7 +158,9 @@ class View:
     @cached_property
     def safety(self) -> Safety | None:
         """The study's P(safe), with its stages, in the unit cube; None before a trial was told."""
-        return None if self.models is None else self.models.safety(calibration(self.trials, self.models.since))
+        if self.models is None or self._seen is None:
+            return None
+        return self.models.safety(calibration(self.trials, self.models.since), ceilings(self._seen, self.models))
 
     @cached_property
     def _seen(self) -> Observations | None:
@@ -188,7 +183,12 @@ class View:
         study's own (`stops_at`).
         """
         level = self.study.stops_at if p is None else p
-        return {name: t.level_of_trips(level) for name, t in self.thresholds.items()}
+        found = None if self.models is None or self._seen is None else limits(self._seen, self.models, level)
+        return {
+            c.name: _limit(c) if found is None else c.sign * float(found[j])
+            for j, c in enumerate(self.study.constraints)
+            if isinstance(c, Constraint)
+        }
 
     def recommend(self, delta: float = 0.1) -> Recommendation | None:
         """The point of least expected cost with P(safe) >= 1 - delta (eq. 3); None before a success."""

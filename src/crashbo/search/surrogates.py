@@ -70,6 +70,8 @@ class Observations:
     noise_std: tuple[float | None, ...]
     thresholds: tuple[GivenThreshold, ...]
     censored: NDArray[np.bool_] | None = None  # (n, G), where Y is only a lower bound
+    reached: Array | None = None  # (n, G), the last readings before a crash; NaN where they are not known
+    stops_at: float = 0.5  # probability of a crash at which a guard stops a trial
 
     @property
     def stopped(self) -> NDArray[np.bool_]:
@@ -176,9 +178,11 @@ class Surrogates:
         kept = self.memory.bystander
         return kept.since if kept is not None and kept.ensemble is not None else 0
 
-    def safety(self, calibration: Calibration) -> Safety:
-        """log P(safe), corrected as the study's own proposals demand."""
-        return Safety(self.ensemble, calibration, self.bystanders, self._limits)
+    def safety(self, calibration: Calibration, ceilings: Array | None = None) -> Safety:
+        """log P(safe), corrected as the study's own proposals demand; a success keeps below `ceilings`, (G,)."""
+        if self.bystanders is not None:
+            return Safety(self.ensemble, calibration, self.bystanders, self._limits)
+        return Safety(replace(self.ensemble, ceilings=ceilings), calibration)
 
     @cached_property
     def _limits(self) -> LogGamma | None:

@@ -15,6 +15,7 @@ from crashbo.search.dead_ends import NOWHERE, DeadEnds
 from crashbo.search.risk import Paper, Risk
 from crashbo.search.safety import Safety
 from crashbo.search.space import Space
+from crashbo.search.limits import ceilings
 from crashbo.search.surrogates import GivenThreshold, Memory, Observations, PosteriorOver, Surrogates, fit_surrogates
 
 Array = NDArray[np.float64]
@@ -62,7 +63,7 @@ class Task:
     @cached_property
     def safety(self) -> Safety:
         """The study's P(safe), by these models."""
-        return self.surrogates.safety(self.calibration)
+        return self.surrogates.safety(self.calibration, ceilings(self.seen, self.surrogates))
 
 
 @dataclass(frozen=True)
