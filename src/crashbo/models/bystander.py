@@ -59,7 +59,7 @@ def fit_bystander(
 def without_labels(data: HybridData) -> HybridData:
     """The measurements alone, censored ones too."""
     none = np.zeros(len(data.X), dtype=bool)
-    alone = replace(data, sign=np.where(data.bounded, data.sign, 0.0), joint=none, survived=None)
+    alone = replace(data, sign=np.where(data.bounded, data.sign, 0.0), joint=none, survived=None, last=None)
     if data.lower is not None:
         return alone
     rows = data.measured.any(axis=0)  # a trial without measurements says nothing, but takes time

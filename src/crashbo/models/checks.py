@@ -81,6 +81,14 @@ def censored(value: ArrayLike | None, shape: tuple[int, ...]) -> Bools:
     return out
 
 
+def readings(name: str, value: ArrayLike, shape: tuple[int, ...]) -> Array:
+    """Readings of a given shape, NaN where there is none."""
+    out = _numbers(name, value)
+    if out.shape != shape or np.any(np.isinf(out)):
+        _refuse(name, f"be finite or NaN, of shape {shape}", f"shape {out.shape}", "Use NaN where nothing is known")
+    return out
+
+
 def stopped(value: ArrayLike | None, crashed: Bools) -> Bools | None:
     """Which trials were stopped: booleans, one per trial, and none of a crash; None is none of them."""
     if value is None:

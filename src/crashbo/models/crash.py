@@ -45,6 +45,7 @@ class CrashModel:
         blame: Blame = None,
         censored: ArrayLike | None = None,
         stopped: ArrayLike | None = None,
+        last: ArrayLike | None = None,
         parts: Sequence[Mapping[str, Any]],
     ) -> "CrashModel":
         """The posterior at given hyperparameters.
@@ -57,9 +58,11 @@ class CrashModel:
             censored: booleans, (n, G), True where a measurement is only a lower bound, like a peak that was cut off.
             stopped: booleans, (n,), True for a trial that was stopped before it could crash: it has no label, and its
                 measurements are lower bounds of the function and of its threshold.
+            last: readings, (n, G), that were the last before a crash, NaN where unknown: the threshold lies a little
+                above, unless the machine jumped over it.
             parts: for every constraint the keyword arguments of `GPCR.condition`.
         """
-        data = hybrid_data(X, Y, crashed, blame, censored, stopped)
+        data = hybrid_data(X, Y, crashed, blame, censored, stopped, last)
         if len(parts) != len(data.Y):
             raise ValueError(f"parts must have one entry per column of Y; got {len(parts)}. Y has {len(data.Y)}.")
         hypers = tuple(checks.hyperparameters(data, **part) for part in parts)
@@ -75,6 +78,7 @@ class CrashModel:
         blame: Blame = None,
         censored: ArrayLike | None = None,
         stopped: ArrayLike | None = None,
+        last: ArrayLike | None = None,
         noise_std: Sequence[ArrayLike | None] | None = None,
         threshold: Sequence[ArrayLike | None] | None = None,
         prior: Prior = None,
@@ -84,7 +88,7 @@ class CrashModel:
 
         Measurements that are only lower bounds count once their constraint has an uncensored one, which sets the scale.
         """
-        data = hybrid_data(X, Y, crashed, blame, censored, stopped, whole=True)
+        data = hybrid_data(X, Y, crashed, blame, censored, stopped, last, whole=True)
         checks.start(start, cls, data.X)
         G, D = len(data.Y), data.X.shape[1]
         noises = list(noise_std) if noise_std is not None else [None] * G
@@ -129,10 +133,10 @@ class CrashModel:
             self._intervals[j, doubt] = thresholds.interval(self.posterior, self.fitted.parametrisations, j, doubt)
         return self._intervals[j, doubt]
 
-    def trip_level(self, j: int, p: float, doubt: float = 0.0, crashes: Array | None = None) -> float:
-        """The reading of a constraint by which a machine that runs has tripped with probability p, by `thresholds`."""
+    def trip_level(self, j: int, p: float, doubt: float = 0.0) -> float:
+        """The reading of a constraint before which a machine that runs trips with probability p, by `thresholds`."""
         assert self.fitted is not None
-        return thresholds.trip_level(self.posterior, self.fitted.parametrisations, j, p, doubt, crashes)
+        return thresholds.trip_level(self.posterior, self.fitted.parametrisations, j, p, doubt)
 
     @cached_property
     def _intervals(self) -> dict[tuple[int, float | None], tuple[float, float] | None]:
@@ -207,6 +211,7 @@ def hybrid_data(
     blame: Blame = None,
     censored: ArrayLike | None = None,
     stopped: ArrayLike | None = None,
+    last: ArrayLike | None = None,
     *,
     whole: bool = False,
 ) -> HybridData:
@@ -228,4 +233,5 @@ def hybrid_data(
             sign[j, i] = -1.0
     joint = crashed & ~np.any(sign < 0.0, axis=0)
     cut, ended = checks.censored(censored, Y.shape).T, checks.stopped(stopped, crashed)
-    return HybridData.of(X, columns, sign, joint, cut, stopped=ended, whole=whole)
+    before = None if last is None else checks.readings("last", last, Y.shape).T
+    return HybridData.of(X, columns, sign, joint, cut, stopped=ended, last=before, whole=whole)

@@ -47,6 +47,7 @@ class GPCR:
         mean: float = 0.0,
         censored: ArrayLike | None = None,
         stopped: ArrayLike | None = None,
+        last: ArrayLike | None = None,
     ) -> "GPCR":
         """The posterior at given hyperparameters.
 
@@ -65,8 +66,10 @@ class GPCR:
             censored: booleans, (n,), True where a measurement is only a lower bound, like a peak that was cut off.
             stopped: booleans, (n,), True for a trial that was stopped before it could crash: it has no label, and its
                 measurement is a lower bound of g and of the threshold.
+            last: readings, (n,), that were the last before a crash, NaN where unknown: the threshold lies a little
+                above, unless the machine jumped over it.
         """
-        data = hybrid_data(X, y, crashed, censored, stopped)
+        data = hybrid_data(X, y, crashed, censored, stopped, last)
         hypers = checks.hyperparameters(
             data,
             lengthscales=lengthscales,
@@ -91,6 +94,7 @@ class GPCR:
         start: "GPCR | None" = None,
         censored: ArrayLike | None = None,
         stopped: ArrayLike | None = None,
+        last: ArrayLike | None = None,
     ) -> "GPCR":
         """The posterior at the most probable hyperparameters and threshold (eq. 10).
 
@@ -104,8 +108,9 @@ class GPCR:
             start: an earlier fit, to begin from its hyperparameters and sites.
             censored: as in `condition`; such a measurement counts once an uncensored one sets the scale.
             stopped: as in `condition`.
+            last: as in `condition`.
         """
-        data = hybrid_data(X, y, crashed, censored, stopped, whole=True)
+        data = hybrid_data(X, y, crashed, censored, stopped, last, whole=True)
         checks.start(start, cls, data.X)
         D = data.X.shape[1]
         parametrisation = parametrise(
@@ -186,6 +191,7 @@ def hybrid_data(
     crashed: ArrayLike,
     censored: ArrayLike | None = None,
     stopped: ArrayLike | None = None,
+    last: ArrayLike | None = None,
     *,
     whole: bool = False,
 ) -> HybridData:
@@ -194,4 +200,7 @@ def hybrid_data(
     y, crashed = checks.values(y, len(X)), checks.labels(crashed, len(X))
     sign = np.where(crashed, -1.0, 1.0)[None, :]
     cut, ended = checks.censored(censored, (len(X),))[None, :], checks.stopped(stopped, crashed)
-    return HybridData.of(X, y[None, :], sign, np.zeros(len(X), dtype=bool), cut, stopped=ended, whole=whole)
+    before = None if last is None else checks.readings("last", last, y.shape)[None, :]
+    return HybridData.of(
+        X, y[None, :], sign, np.zeros(len(X), dtype=bool), cut, stopped=ended, last=before, whole=whole
+    )

@@ -22,12 +22,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from crashbo.models import ep
+from crashbo.models import course, ep
 from crashbo.models.ep import Sites
 from crashbo.models.hybrid import HybridData
 from crashbo.models.likelihood import StepLikelihood
 from crashbo.models.moments import Covariance, Moments
-from crashbo.models.survival import NOTHING, Survival, survival
 from crashbo.numerics.gaussians import LOG_SQRT_2PI
 from crashbo.numerics.kernels import MATERN52, Kernel, trace_gradient
 from crashbo.numerics.linalg import times
@@ -139,14 +138,14 @@ class Posterior:
         if self.data.lower is not None:
             in_noise += float(in_crash_noise[self.data.bounded].sum())
             in_crash_noise = in_crash_noise[~self.data.bounded]
-        survived = _survival(self.data, j, h)
+        course_of = _course(self.data, j, h)
         return Gradient(
             lengthscales=-trace_gradient(post.W_less_bb() * slope, self.data.X, h.lengthscales) / h.lengthscales,
             outputscale=0.5 * (float(post.b @ times(K, post.b)) - post.trace_WK(K)) / h.outputscale,
             mean=float(post.b.sum()) / scale,
-            noise_std=in_noise / scale + survived.in_noise_std,
+            noise_std=in_noise / scale + course_of.in_noise_std,
             threshold=self.in_threshold(j),
-            crash_noise_std=float(in_crash_noise.sum()) / scale + survived.in_crash_noise_std,
+            crash_noise_std=float(in_crash_noise.sum()) / scale + course_of.in_crash_noise_std,
         )
 
     def in_threshold(self, j: int) -> float:
@@ -154,8 +153,8 @@ class Posterior:
         slopes = self.ep.tilted.in_threshold[j]
         if self.data.lower is not None:
             slopes = slopes[~self.data.bounded]
-        survived = _survival(self.data, j, self.hypers[j])
-        return float(slopes.sum()) / math.sqrt(self.hypers[j].outputscale) + survived.in_threshold
+        course_of = _course(self.data, j, self.hypers[j])
+        return float(slopes.sum()) / math.sqrt(self.hypers[j].outputscale) + course_of.in_threshold
 
     def surprises(self, j: int) -> Array:
         """Standardised leave-one-out residual of each measurement, in standard deviations; 0 without one."""
@@ -260,7 +259,7 @@ def condition(
         max_sweeps=max_sweeps,
     )
     log_evidence = _log_evidence(result, seen, y, noise2) - float(seen.sum(axis=1) @ np.log(scale[:, 0]))
-    log_evidence += sum(_survival(data, j, h).log_mass for j, h in enumerate(hypers))
+    log_evidence += sum(_course(data, j, h).log_mass for j, h in enumerate(hypers))
     return Posterior(data, hypers, kernel, grams, result, log_evidence)
 
 
@@ -275,13 +274,18 @@ def _log_evidence(result: ep.EPResult, seen: NDArray[np.bool_], y: Array, noise2
     return float(gaussian + (observed + labels + normalisers).sum() + result.tilted.log_mass.sum())
 
 
-def _survival(data: HybridData, j: int, h: Hyperparameters) -> Survival:
-    """What trials that were stopped say of the threshold of latent function j."""
-    if data.survived is None:
-        return NOTHING
+def _course(data: HybridData, j: int, h: Hyperparameters) -> course.Evidence:
+    """What trials that were watched say of the threshold of latent function j."""
+    if data.survived is None and data.last is None:
+        return course.NOTHING
     level = h.threshold if data.offset is None else h.threshold + data.offset
     noise = relative_noise_std(h) * math.sqrt(h.outputscale)
-    return survival(data.survived[j], level, noise, h.crash_noise_std)
+    found = course.NOTHING
+    if data.survived is not None:
+        found = course.survived(data.survived[j], level, noise, h.crash_noise_std)
+    if data.last is not None:
+        found = found.plus(course.crashed(data.last[j], level, noise, h.crash_noise_std, data.scales[j]))
+    return found
 
 
 def _site_exponent(tau: Array, nu: Array, m: Array, v: Array) -> Array:

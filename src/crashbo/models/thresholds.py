@@ -20,9 +20,8 @@ from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr
 
-from crashbo.models import latent
+from crashbo.models import course, latent
 from crashbo.models.fit import fit
 from crashbo.models.latent import Posterior
 from crashbo.models.parametrisation import Parametrisation
@@ -47,13 +46,9 @@ _EP_TOLERANCE = 1e-2
 _MAX_SWEEPS = 20
 _MAX_EVALUATIONS = 6  # per grid point, from its neighbour's optimum
 
-_SCATTERS = 2.0 ** np.arange(
-    6
-)  # judgement: of last readings before a crash, over the least; each as likely as the next
 _LEAST_SCATTER = 1e-6  # judgement: of the spread of the measurements; a machine without any scatter
-_NEXT_TO_NOTHING = 1e-300  # derived: least number that has a logarithm
 _FAR_OUT = 10.0  # derived: standard deviations beyond which a normal distribution has nothing
-_BISECTIONS = 50  # derived: to the last digits
+_BISECTIONS = 30  # derived: to a millionth of the spread of the measurements
 
 
 def has_meaning(p: Parametrisation) -> bool:
@@ -89,38 +84,25 @@ def interval(
 
 
 def trip_level(
-    posterior: Posterior,
-    parametrisations: tuple[Parametrisation, ...],
-    j: int,
-    p: float,
-    doubt: float = 0.0,
-    crashes: Array | None = None,
+    posterior: Posterior, parametrisations: tuple[Parametrisation, ...], j: int, p: float, doubt: float = 0.0
 ) -> float:
-    """The reading of latent function j by which a machine that runs has tripped with probability p, in the user's units.
+    """The reading of latent function j before which a machine that runs trips with probability p, in the user's units.
 
-    Threshold, scatter of the level and noise of the reading are uncertain. `crashes` are the last readings before a
-    crash: about these, as closely as they agree with each other, it trips. With probability `doubt` it trips for other
-    reasons; infinite where that leaves too little, or the threshold means nothing yet.
+    With probability `doubt` it trips for other reasons. Infinite where that leaves too little, or where the threshold
+    means nothing yet.
     """
     own, h = parametrisations[j], posterior.hypers[j]
     if not has_meaning(own) or p >= 1.0 - doubt:
         return math.inf
-    c, mass = _threshold_mass(posterior.alone(j), own)
-    least = max(math.hypot(float(np.mean(h.noise_std)), h.crash_noise_std), _LEAST_SCATTER * own.scale)
-    scatter = np.array([least])
-    if crashes is not None and len(crashes):
-        scatter = least * _SCATTERS
-        z = (crashes[:, None, None] - c[:, None]) / scatter
-        log_mass = np.log(np.maximum(mass, _NEXT_TO_NOTHING))[:, None] - np.sum(0.5 * z**2 + np.log(scatter), axis=0)
-        joint = np.exp(log_mass - log_mass.max())
-    else:
-        joint = mass[:, None]
-    joint /= joint.sum()
-    low, high = float(c.min() - _FAR_OUT * scatter.max()), float(c.max() + _FAR_OUT * scatter.max())
+    alone = posterior.alone(j)
+    c, mass = _threshold_mass(alone, own)
+    sigma = max(math.hypot(float(np.mean(h.noise_std)), h.crash_noise_std), _LEAST_SCATTER * own.scale)
+    last = np.zeros(0) if alone.data.last is None else alone.data.last[0][~np.isnan(alone.data.last[0])]
+    trips = course.Trips.of(c, mass, sigma, last, alone.data.scales[0])
+    low, high = float(c.min()) - _FAR_OUT * own.scale, float(c.max()) + _FAR_OUT * sigma
     for _ in range(_BISECTIONS):
         middle = 0.5 * (low + high)
-        tripped = (1.0 - doubt) * float(np.sum(joint * ndtr((middle - c[:, None]) / scatter)))
-        low, high = (low, middle) if tripped > p else (middle, high)
+        low, high = (low, middle) if (1.0 - doubt) * trips.before(middle) > p else (middle, high)
     return low
 
 

@@ -49,7 +49,7 @@ def observations(
         blame=[[names.index(name) for name in t.blame if name in names] or None for t in told],
         censored=np.array(cut, dtype=bool).reshape(len(told), len(names)),
         reached=None if np.isnan(reached).all() else _in_range(reached.reshape(len(told), len(names))),
-        stops_at=study.stops_at,
+        stops_at=study.guard,
         pending=np.array([at(t) for t in pending]).reshape(-1, study.space.dimension),
         cost_noise_std=study.noise.get("cost"),
         noise_std=tuple(c.noise for c in constraints),

@@ -180,7 +180,7 @@ class Optimizer:
         found = self._find(trial)
         if found.state != "pending":
             raise ValueError(f"trial {found.number} must be pending to be guarded; it is {found.state}. Ask for one.")
-        level = self.study.stops_at if p is None else checked({"guard": p})["guard"]
+        level = self.study.guard if p is None else checked({"guard": p})["guard"]
         if self._limits is None or self._limits[0] != (self._told, level):
             self._limits = (self._told, level), self.view.limits(level)
         return Guard(self._limits[1], {c.name: c.side for c in self.study.measured})

@@ -16,7 +16,7 @@ from crashbo.optimizer import saving
 from crashbo.optimizer.keywords import spelled_out
 from crashbo.optimizer.records import AnyConstraint, Constraint, Trial, constraints_of
 from crashbo.search import own
-from crashbo.search.risk import Risk, risk_of, usual_price
+from crashbo.search.risk import Risk, risk_of
 from crashbo.search.space import Space, is_number
 from crashbo.search.surrogates import PosteriorOver
 from crashbo.strategies.base import Strategy
@@ -26,7 +26,7 @@ Constraints = Sequence[str | AnyConstraint] | str | AnyConstraint
 Noise = float | Mapping[str, float]
 T = TypeVar("T")
 
-LEAST_PRICE = 2.0  # judgement: even where a crash is cheap, a guard stops what will more likely crash than not
+_MORE_LIKELY_THAN_NOT = 0.5
 
 
 class Options(TypedDict, total=False):
@@ -79,11 +79,11 @@ def _units(said: Any) -> dict[str, str]:
     return dict(said or {})
 
 
-def _guard(said: Any) -> float | None:
-    """A probability, or None."""
+def _guard(said: Any) -> float:
+    """A probability; by default a guard stops what will more likely crash than not."""
     if said is not None and not (is_number(said) and 0.0 < said < 1.0):
-        raise ValueError(f"guard must be a probability between 0 and 1; got {said!r}. Leave it out for the default.")
-    return None if said is None else float(said)
+        raise ValueError(f"guard must be a probability between 0 and 1; got {said!r}. 0.5 is the default.")
+    return _MORE_LIKELY_THAN_NOT if said is None else float(said)
 
 
 def _noise_of(constraints: Iterable[AnyConstraint]) -> dict[str, float]:
@@ -109,7 +109,7 @@ class Study:
     direction: Direction
     posterior: PosteriorOver
     units: Mapping[str, str]
-    guard: float | None
+    guard: float
 
     @staticmethod
     def of(
@@ -179,11 +179,6 @@ class Study:
         """The constraints that are measured."""
         return [c for c in self.constraints if isinstance(c, Constraint)]
 
-    @property
-    def stops_at(self) -> float:
-        """The probability of a crash at which a guard stops a trial: a crash costs so many trials, and a stop one."""
-        return 1.0 / max(usual_price(self.risk), LEAST_PRICE) if self.guard is None else self.guard
-
     def _completed(self) -> "Study":
         """With the noise of every constraint."""
         noisy = tuple(
@@ -241,8 +236,7 @@ OPTIONS: dict[str, Option] = {
         dict,
     ),
     "guard": Option(
-        "the probability of having crashed by a reading at which a guard stops a trial; by default one over the trials "
-        "that a crash costs: 0.2.",
+        "a guard stops a trial at the reading before which it crashes with this probability; 0.5 by default.",
         _guard,
     ),
 }

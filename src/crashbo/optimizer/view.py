@@ -180,9 +180,9 @@ class View:
         """For each measured constraint the reading by which a trial has crashed with probability p; else infinite.
 
         Before the first crash nothing is known of a threshold that was not given: crashes teach. By default p is the
-        study's own (`stops_at`).
+        study's own (`guard`).
         """
-        level = self.study.stops_at if p is None else p
+        level = self.study.guard if p is None else p
         found = None if self.models is None or self._seen is None else limits(self._seen, self.models, level)
         return {
             c.name: _limit(c) if found is None else c.sign * float(found[j])
@@ -284,6 +284,7 @@ class View:
             pending=0,
             trials_left=None if length is None else max(length - len(seen.crashed), 0),
             gained=models.gained,
+            stopped=seen.stopped,
         )
         floor = floor_of(self.study.risk, situation)
         return float(np.exp(situation.log_gain(floor) - situation.log_noise))

@@ -2,9 +2,9 @@
 
 May import models and below.
 
-A limit is the reading by which a machine that runs has tripped with a given probability. It follows from the threshold's
-posterior and, where a guard has watched crashes, from the last readings before them. Before the first crash there is
-none, unless a threshold was given: crashes teach.
+A limit is the reading before which a machine that runs trips with a given probability, by the threshold's posterior and
+by the last readings before earlier crashes. Before the first crash there is none, unless a threshold was given: crashes
+teach.
 """
 
 import numpy as np
@@ -14,20 +14,16 @@ from crashbo.search.surrogates import Observations, Surrogates, doubts
 
 Array = NDArray[np.float64]
 
-_LIKELY = 0.5  # derived: a crash is of a constraint that is more likely to blame than not
-
 
 def limits(seen: Observations, models: Surrogates, p: float) -> Array:
     """One per constraint, (G,); infinite where none is known."""
-    model, doubt = models.crash_model, doubts(seen, models)
-    blamed = model.blame() >= _LIKELY if seen.crashed.any() else np.zeros((0, len(doubt)), dtype=bool)
-    last = np.full_like(seen.Y, np.nan) if seen.reached is None else seen.reached
-    levels = []
-    for j, given in enumerate(seen.thresholds):
-        readings = last[seen.crashed, j][blamed[:, j]]
-        readings = readings[~np.isnan(readings)]
-        levels.append(model.trip_level(j, p, float(doubt[j]) if given is None else 0.0, readings))
-    return np.array(levels)
+    doubt = doubts(seen, models)
+    return np.array(
+        [
+            models.crash_model.trip_level(j, p, float(doubt[j]) if given is None else 0.0)
+            for j, given in enumerate(seen.thresholds)
+        ]
+    )
 
 
 def ceilings(seen: Observations, models: Surrogates) -> Array | None:

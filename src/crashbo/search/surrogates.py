@@ -89,7 +89,7 @@ class Observations:
         rows = np.array([number in known for number in self.numbers], dtype=bool)
         told = hashlib.blake2b(digest_size=16)
         stopped = self.stopped if self.stopped.any() else None  # studies without one keep the digests that they had
-        for values in (self.X, self.cost, self.Y, self.crashed, self.censored, stopped):
+        for values in (self.X, self.cost, self.Y, self.crashed, self.censored, stopped, self.reached):
             told.update(b"" if values is None else np.ascontiguousarray(values[rows]).tobytes())
         told.update(repr(self.blame and [self.blame[i] for i in np.flatnonzero(rows).tolist()]).encode())
         return told.hexdigest()
@@ -97,7 +97,7 @@ class Observations:
     def labels_only(self) -> "Observations":
         """The same trials without measurements: one unmeasured constraint, informed by labels alone."""
         nothing = np.full((len(self.numbers), 1), np.nan)
-        return replace(self, Y=nothing, blame=None, censored=None, noise_std=(None,), thresholds=(None,))
+        return replace(self, Y=nothing, blame=None, censored=None, reached=None, noise_std=(None,), thresholds=(None,))
 
 
 @dataclass(frozen=True)
@@ -261,7 +261,7 @@ def fit_surrogates(
     """
     cost_prior = cost_prior or hyperpriors.of_cost(seen.X.shape[1])
     crash_prior = crash_prior or hyperpriors.of_crash(seen.X.shape[1])
-    data = hybrid_data(seen.X, seen.Y, seen.crashed, seen.blame, seen.censored, seen.stopped, whole=True)
+    data = hybrid_data(seen.X, seen.Y, seen.crashed, seen.blame, seen.censored, seen.stopped, seen.reached, whole=True)
     parametrisations = parametrise_all(data, crash_prior, noise_std=seen.noise_std, thresholds=seen.thresholds)
     costs = Costs.of(seen.X[seen.costed], seen.cost[seen.costed])
     doubtful = doubtful and _is_doubtful(seen, data)
