@@ -1,12 +1,14 @@
 """Families: what they promise of every member, and optima against another brute force."""
 
 import pickle
+from dataclasses import replace
 from functools import cache
-from itertools import product
+from itertools import combinations, product
 from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.ndimage import label
 
 from crashbo import Choice, Crash, Float, Int, Optimizer
 from crashbo.problems import families
@@ -164,13 +166,21 @@ class TestWhatEachFamilyIsAbout:
         for member in members("bowl"):
             assert brute_force.lowest(member).safe == pytest.approx(0.0, abs=1e-9 * member.unit)
 
-    def test_islands_do_not_touch(self):
-        """On the straight line between two islands something crashes."""
-        for member in members("islands", range(6)):
-            centres = member.landscape.hints
-            for i, j in ((0, 1), (0, 2), (1, 2)):
-                line = centres[i] + np.linspace(0.0, 1.0, 400)[:, None] * (centres[j] - centres[i])
-                assert member.excess(line).max() > 0.0
+    @pytest.mark.parametrize("dimension", range(2, 7))
+    def test_islands_do_not_touch(self, dimension):
+        """On the straight line between two islands there is sea, a tenth of the space wide or more."""
+        for member in members("islands", range(20), dimension):
+            for one, other in combinations(member.landscape.hints, 2):
+                line = one + np.linspace(0.0, 1.0, 400)[:, None] * (other - one)
+                assert np.mean(member.excess(line)[:, 0] > 0.0) * np.linalg.norm(other - one) > 0.1
+
+    def test_there_are_as_many_islands_as_centres(self):
+        """Counted on a fine grid."""
+        axis = (np.arange(200) + 0.5) / 200
+        U = np.stack(np.meshgrid(axis, axis, indexing="ij"), axis=-1).reshape(-1, 2)
+        for member in members("islands", range(6), 2):
+            safe = member.excess(U).max(axis=1).reshape(200, 200) <= 0.0
+            assert label(safe)[1] == len(member.landscape.hints)
 
     def test_a_corridor_can_be_followed_to_its_end(self):
         for member in members("corridor", range(6)):
@@ -254,9 +264,14 @@ class TestStored:
 
     def test_what_does_not_agree_is_not_used(self, monkeypatch):
         member = families.draw("bowl", 4, 0)
-        wrong = {"bowl": {"4/0": [1e9, 0.0, 0.5, 0.5, 0.5, 0.5]}}
+        wrong = {"bowl": {"4/0": [1e9, 0.0, member.median, 0.5, 0.5, 0.5, 0.5]}}
         monkeypatch.setattr(stored, "_all", lambda: wrong)
         assert stored.lowest(member) is None
+
+    def test_nor_is_the_optimum_of_a_machine_with_the_same_cost_that_crashes_elsewhere(self):
+        member = families.draw("bowl", 4, 0)
+        assert stored.lowest(member) is not None
+        assert stored.lowest(replace(member, median=1.01 * member.median)) is None
 
 
 class TestRefusals:
