@@ -53,7 +53,7 @@ ROWS = {
     "crashbo.integrations": (("__init__",), ("botorch", "optuna")),
     "crashbo.integrations.optuna": (
         ("atomic", "keys", "spaces", "studies"),
-        ("corrections", "settings", "writing"),
+        ("clock", "corrections", "settings", "writing"),
         ("deaths",),
         ("stored",),
         ("snapshot", "telling"),

@@ -28,6 +28,7 @@ class Said(TypedDict, total=False):
     blame: str | Sequence[str] | None
     censored: Censored
     void: bool | str | None
+    note: str | None
 
 
 takes_said = spelled_out(
@@ -40,6 +41,7 @@ takes_said = spelled_out(
         "censored": "names of the readings in `measured` that were cut off, True for all: the true value lies there or "
         "beyond, towards the crash.",
         "void": "True or a reason, for a fault that says nothing of the params.",
+        "note": "words to keep with it, such as what was seen; of a crash or a void, the same as its reason.",
     },
 )
 
@@ -64,9 +66,11 @@ class Told:
         blame: str | Sequence[str] | None = None,
         censored: Censored = None,
         void: bool | str | None = None,
+        note: str | None = None,
     ) -> "Told":
         """What a user says, or one sentence on why it cannot be."""
         crash, void = _spoken("crash", crash, str | Crash), _spoken("void", void, str)
+        noted = _noted(note, crash, void)
         if sum(x is not None for x in (cost, crash, void)) != 1:
             raise ValueError(
                 "tell must get exactly one of cost, crash and void; "
@@ -87,14 +91,15 @@ class Told:
         if cost is None:
             state: State = "void" if crash is None else "crash"
             why = void if crash is None else crash
-            return Told(state, None, values, why if isinstance(why, str) else "", blamed * (state == "crash"), cut)
+            reason = (why if isinstance(why, str) else "") or noted
+            return Told(state, None, values, reason, blamed * (state == "crash"), cut)
         if not is_number(cost):
             raise ValueError(
                 f"cost must be a finite number; got {cost!r}. If there is none, tell crash=True or void=True."
             )
         if blamed:
             raise ValueError(f"blame must belong to a crash; got {blame!r} with a cost. Leave one of them out.")
-        return Told("success", float(cost), values, censored=cut)
+        return Told("success", float(cost), values, noted, censored=cut)
 
     @staticmethod
     def of_trial(trial: Trial) -> "Told":
@@ -183,6 +188,16 @@ def _spoken(name: str, said: Any, kinds: Any) -> Any:
     if not isinstance(said, bool | np.bool_ | kinds):
         raise ValueError(f"{name} must be True, or say why in words; got {said!r}. Leave it out if there was none.")
     return said
+
+
+def _noted(note: Any, crash: Any, void: Any) -> str:
+    """The note, where nothing else says why."""
+    if note is not None and not isinstance(note, str):
+        raise ValueError(f"note must be text; got {note!r}. Leave it out if there is none.")
+    why = crash.reason if isinstance(crash, Crash) else next((w for w in (crash, void) if isinstance(w, str)), "")
+    if note and why and note != why:
+        raise ValueError(f"note must be left out where a reason is given; got {note!r} and {why!r}. Join them.")
+    return note or ""
 
 
 def _measured(said: Any) -> dict[str, float]:

@@ -21,7 +21,8 @@ from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
 from crashbo.app.bench import table
-from crashbo.app.bench.bench import Asked, Conflict, Missing
+from crashbo.app.bench.bench import Asked
+from crashbo.app.bench.checks import Conflict, Missing
 from crashbo.app.bench.definition import Definition
 from crashbo.app.server import guard
 from crashbo.app.server.bodies import AddBody, AskBody, Body, LeaseBody, SessionBody, SliceBody, TellBody, VoidBody
