@@ -38,9 +38,10 @@ ROWS = {
     "crashbo.app": (
         ("__init__", "html_page", "launcher", "run_options", "run_progress", "text"),
         ("animation", "bench", "blame", "demo", "illustration", "reliability"),
-        ("gathered", "jump_report", "plots", "results", "server", "slices"),
+        ("gathered", "jump_report", "plots", "results", "slices"),
         ("benchmark", "jump_plots", "result_plots", "study_plots"),
         ("demo_files", "report", "reproduce"),
+        ("server",),
         ("commands",),
         ("cli",),
     ),
@@ -52,7 +53,7 @@ ROWS = {
     ),
     "crashbo.integrations": (("__init__",), ("botorch", "optuna")),
     "crashbo.integrations.optuna": (
-        ("atomic", "keys", "spaces", "studies"),
+        ("atomic", "keys", "spaces", "studies", "troubles"),
         ("clock", "corrections", "settings", "writing"),
         ("deaths",),
         ("stored",),
@@ -431,10 +432,10 @@ DOORS = {
     "mujoco": {"problems/solo8/engine.py"},
     "optuna": {f"integrations/optuna/{path.name}" for path in (PACKAGE / "integrations" / "optuna").glob("*.py")}
     | {"benchmark/methods/optuna.py"},
-    "sqlalchemy": {"integrations/optuna/atomic.py", "integrations/optuna/writing.py"},
+    "sqlalchemy": {f"integrations/optuna/{name}.py" for name in ("atomic", "troubles", "writing")},
     "optuna_dashboard": {"integrations/optuna/dashboard.py"},
     "plotly": {"integrations/optuna/dashboard.py"},
-    "fastapi": {"app/server/api.py"},
+    "fastapi": {"app/server/api.py", "app/server/guard.py"},
     "uvicorn": {"app/server/serve.py"},
     "torch": {"integrations/botorch.py", "benchmark/methods/botorch.py"},
     "botorch": {"integrations/botorch.py", "benchmark/methods/botorch.py"},

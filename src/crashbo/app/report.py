@@ -7,8 +7,8 @@ from html import escape
 from pathlib import Path
 
 from crashbo.app import html_page
-from crashbo.app.bench import table
-from crashbo.app.gathered import Gathered
+from crashbo.app.bench import Bench, table
+from crashbo.app.gathered import Gathered, gather
 from crashbo.app.text import value_text
 from crashbo.version import __version__
 
@@ -28,6 +28,19 @@ def write(gathered: Gathered, path: Path, pngs: Path | None = None) -> list[Path
     for name, png in drawn.items():
         (pngs / f"{name}.png").write_bytes(png)
     return [pngs / f"{name}.png" for name in drawn]
+
+
+def of_bench(bench: Bench) -> str:
+    """The report of a study, gathered and drawn now."""
+    from crashbo.app import plots, study_plots
+
+    gathered = gather(bench)
+    return to_html(gathered, {n: plots.png(f, _DPI) for n, f in study_plots.draw_all(gathered).items()})
+
+
+def file_name(study: str) -> str:
+    """The file name of a study's report, in letters that every system takes."""
+    return "".join(c if (c.isascii() and c.isalnum()) or c in "-_." else "_" for c in study) + ".html"
 
 
 def to_html(gathered: Gathered, drawn: dict[str, bytes]) -> str:

@@ -13,7 +13,7 @@ from optuna.distributions import BaseDistribution, CategoricalDistribution, Floa
 from optuna.storages import BaseStorage
 from optuna.trial import FrozenTrial, TrialState
 
-from crashbo.integrations.optuna import clock, deaths, keys, stored, writing
+from crashbo.integrations.optuna import clock, deaths, keys, stored, studies, writing
 from crashbo.integrations.optuna.atomic import atomic
 from crashbo.integrations.optuna.proposer import Batch, Planned
 from crashbo.integrations.optuna.settings import Settings, declared_in, direction_of
@@ -81,6 +81,15 @@ class Ledger:
     def direction(self) -> Direction:
         """Whether the cost is minimized or maximized."""
         return direction_of(self.study.direction)
+
+    @property
+    def read_only(self) -> bool:
+        """Whether the storage can be read, but not written to."""
+        return studies.is_read_only(self.study._storage)
+
+    def neighbours(self) -> list[dict[str, Any]]:
+        """All studies in the storage: name, number of trials, when the first began."""
+        return studies.summaries(self.study._storage)
 
     def read(self) -> Reading:
         """The current content of the storage."""
