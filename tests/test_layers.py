@@ -36,7 +36,7 @@ ROWS = {
         ("app",),
     ),
     "crashbo.app": (
-        ("__init__", "html_page", "launcher", "run_options", "run_progress", "text"),
+        ("__init__", "html_page", "launcher", "run_options", "run_progress", "states", "text"),
         ("animation", "bench", "blame", "demo", "illustration", "reliability"),
         ("gathered", "jump_report", "plots", "results", "slices"),
         ("benchmark", "jump_plots", "result_plots", "study_plots"),

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -14,7 +15,9 @@ playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is no
 pytest.importorskip("fastapi", reason="FastAPI is not installed: pip install 'crashbo[app]'")
 from jumper import SAID, current_of, height_of  # noqa: E402
 
-from crashbo.app.bench import Bench, Definition, Told  # noqa: E402
+from crashbo.app import report  # noqa: E402
+from crashbo.app.bench import Bench, Definition, Told, table  # noqa: E402
+from crashbo.app.gathered import Gathered  # noqa: E402
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 pytestmark = pytest.mark.skipif(BROWSER is None, reason="no Chromium here: apt install chromium")
@@ -71,6 +74,11 @@ def number_of(page):
 
 def wait_for(page, number, patience=PATIENCE):
     playwright.expect(page.locator(".now-head strong")).to_have_text(f"Trial {number}", timeout=patience)
+
+
+def ready(page):
+    """Wait until verdicts are taken."""
+    playwright.expect(page.locator("#tell-crash")).to_be_enabled(timeout=PATIENCE)
 
 
 def do(page, kind, bench):
@@ -150,12 +158,17 @@ def test_by_keyboard_alone(browser, server, store):
     wait_for(page, 0)
     page.keyboard.press("s")  # no cost yet: goes to its field
     page.keyboard.type("0.5")
+    ready(page)
     page.keyboard.press("Enter")
     wait_for(page, 1)
+    page.keyboard.press("c")  # within a second: not taken
+    ready(page)
+    assert bench.trials[1].state == "pending"
     page.keyboard.press("c")
     wait_for(page, 2)
     page.keyboard.press("u")
     wait_for(page, 1)
+    ready(page)
     page.keyboard.press("v")
     deadline = time.time() + 60
     while bench.trials[1].state != "void" and time.time() < deadline:
@@ -240,6 +253,7 @@ def test_a_trial_that_is_told_elsewhere_says_so_and_keeps_what_was_typed(browser
     assert bob.input_value("input[name=cost]") == "0.5"
     for kind in ("success", "crash", "void"):
         assert bob.locator(f"#tell-{kind}").is_disabled()
+    bob.keyboard.press("Escape")
     bob.keyboard.press("c")
     bob.click("#correct-it")
     assert bob.input_value("#dialog input[name=cost]") == "0.5"
@@ -374,14 +388,45 @@ def test_nothing_serious_is_found_by_axe(browser, server, store, scheme):
     page = opened(browser, server, color_scheme=scheme)
     page.click("#next")
     playwright.expect(page.locator("#slices canvas.heat")).to_have_count(2, timeout=PATIENCE)
-    page.evaluate(open(AXE).read())
+    page.evaluate(Path(AXE).read_text(encoding="utf-8"))
     for look in ("", "#add", "#import", "/docs"):
         if look.startswith("/"):
             page.goto(f"http://127.0.0.1:{server.port}{look}")
             playwright.expect(page.locator("section.route")).not_to_have_count(0, timeout=PATIENCE)
-            page.evaluate(open(AXE).read())
+            page.evaluate(Path(AXE).read_text(encoding="utf-8"))
         elif look:
             page.keyboard.press("Escape")
             page.click(look)
         found = page.evaluate("axe.run().then((r) => r.violations.map((v) => [v.impact, v.id, v.nodes[0].html]))")
         assert [v for v in found if v[0] in ("serious", "critical")] == [], look
+
+
+def test_the_report_s_table_is_printed_whole_on_a4(browser, store, tmp_path):
+    bench = Bench.create(store, Definition.of({**LONG, "risk": {"crashes": 10, "trials": 60}}))
+    for i in range(30):
+        params = dict.fromkeys(LONG["parameters"], 0.001234 * (i + 1)) | {"lubrication regime": "synthetic-ester-68"}
+        bench.add(
+            params,
+            Told.of(cost=1234.5678, measured=dict.fromkeys(LONG["constraints"], 98.7654), note="x" * 60),
+            who="Ann",
+        )
+    entries = bench.entries()
+    more = [table.more_of(e, bench.id) for e in entries]
+    said = Gathered(bench.definition, bench.trials, bench.best(), None, {}, {}, {}, {}, [], "2026-11-17", more)
+    path = tmp_path / "report.html"
+    path.write_text(report.to_html(said, {}), encoding="utf-8")
+    page = browser.new_page(viewport={"width": 1047, "height": 718})  # A4 on its side, less the margins
+    page.goto(f"file://{path}")
+    page.emulate_media(media="print")
+    of_table = "const t = document.querySelector('.whole table')"
+    wide = page.evaluate(f"() => {{ {of_table}; return [t.scrollWidth, t.getBoundingClientRect().right]; }}")
+    assert max(wide) <= 1047
+    text = page.inner_text("main")
+    for words in (
+        "10 of 10",
+        "at most 10 crashes in 60 trials",
+        "0.001 to 1000 N m / rad s^2",
+        "logarithmic",
+        "told on 20",
+    ):
+        assert words in text

@@ -65,7 +65,7 @@ def to_csv(definition: Definition, trials: Sequence[Trial], more: Sequence[Mappi
 def export(bench: Bench) -> str:
     """All trials of a study as CSV, with their ids, who told them, when, and how many seconds they took."""
     entries, study = bench.entries(), bench.id
-    return to_csv(bench.definition, [e.trial for e in entries], [_more(e, study) for e in entries])
+    return to_csv(bench.definition, [e.trial for e in entries], [more_of(e, study) for e in entries])
 
 
 @dataclass(frozen=True)
@@ -168,7 +168,8 @@ def _id_of(entry: Entry, study: str) -> str:
     return known.removeprefix(_ID) if known.startswith(_ID) else f"{study}-{entry.trial.number}"
 
 
-def _more(entry: Entry, study: str) -> dict[str, Any]:
+def more_of(entry: Entry, study: str) -> dict[str, Any]:
+    """A trial's id, who told it, when (UTC), and how many seconds it took."""
     told = entry.ended if entry.trial.state != "pending" else None
     when = None if told is None else datetime.fromtimestamp(told, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     took = None if told is None or entry.began is None else round(told - entry.began, 1)

@@ -203,8 +203,9 @@ export class Now {
   }
 
   send(kind) {
-    if (!this.takes) return;
     const { trial } = this;
+    if (trial && performance.now() < this.resting) this.complain(`This is trial ${trial.number} since a moment ago. Press once more.`);
+    if (!this.takes) return;
     try {
       const body = outcomeIn(this.form, this.state.study, kind);
       this.complain("");
