@@ -320,7 +320,8 @@ def test_an_earlier_edition_s_requests_and_imports_are_known_again(store, tmp_pa
         "280,50,grill,,,crash,burnt,smoke door\n"
         "200,20,fan,,,void,power cut,\n"
     )
-    assert store("oven", "trials", "--import", str(tmp_path / "old.csv")) == {"added": 0, "known": 3}
+    said = store("oven", "trials", "--import", str(tmp_path / "old.csv"))
+    assert (said["added"], said["known"]) == (0, 3)
 
 
 def test_labels_and_units_of_an_earlier_edition_are_shown(store):

@@ -8,13 +8,17 @@ import optuna
 import pytest
 from jumper import SAID, current_of, height_of
 
-from crashbo.app.bench import Bench, Conflict, Definition, Missing, Told, table
+from crashbo.app.bench import Bench, Beyond, Conflict, Definition, Missing, Told, table
 from crashbo.app.bench.bench import Asked
 from crashbo.integrations.optuna import declare, records, tell
 from crashbo.integrations.optuna.ledger import Ledger
 from crashbo.integrations.optuna.proposer import Proposer
 
 SUCCESS = Told.of(cost=0.5, measured={"current": 90.0})
+
+
+def counts(plan):
+    return len(plan.new), len(plan.known)
 
 
 def test_asked_again_with_the_same_request_it_is_the_same_trial(bench):
@@ -96,8 +100,11 @@ def test_a_lease_can_be_renewed_until_the_trial_is_told(bench):
 
 
 def test_a_trial_that_nobody_asked_for_may_lie_outside_the_bounds_and_is_learnt_from(bench):
-    told = bench.add({"knee": 1.2, "hip": 0.1}, Told.of(crash="tripped"), request="r")
-    assert bench.add({"knee": 1.2, "hip": 0.1}, Told.of(crash="tripped"), request="r") == told
+    said = {"params": {"knee": 1.2, "hip": 0.1}, "told": Told.of(crash="tripped"), "request": "r"}
+    with pytest.raises(Beyond, match=r"within the bounds; got knee 1\.2 \(0 to 1\)"):
+        bench.add(**said)
+    told = bench.add(**said, beyond=True)
+    assert bench.add(**said, beyond=True) == told
     assert [t.params for t in bench.insight().trials] == [{"knee": 1.2, "hip": 0.1}]
     for params in ({"knee": 0.1}, {"knee": 0.1, "hip": 0.2, "toe": 1.0}, {"knee": "a", "hip": 0.1}):
         with pytest.raises(ValueError, match="params must give each of knee, hip"):
@@ -298,7 +305,12 @@ def test_a_value_that_a_parameter_cannot_have_is_refused_by_its_line(tmp_path, v
     with pytest.raises(ValueError, match="line 3 of the CSV: params must give each of n"):
         table.load(bench, f"n,cost\n2,0.5\n{value},0.7\n")
     assert bench.trials == []
-    assert table.load(bench, "n,cost\n2,0.5\n12,0.7\n") == (2, 0)  # old data may lie beyond the bounds
+    old = "n,cost\n2,0.5\n12,0.7\n"  # old data may lie beyond the bounds, if somebody says so
+    assert [(row.line, words) for row, words in table.plan(bench, old).beyond] == [(3, "n 12 (1 to 8)")]
+    with pytest.raises(Beyond):
+        table.load(bench, old)
+    assert bench.trials == []
+    assert counts(table.load(bench, old, beyond=True)) == (2, 0)
 
 
 def test_the_same_request_twice_in_one_call_counts_once(bench):
@@ -313,7 +325,7 @@ def test_a_table_is_imported_without_a_fit(bench, monkeypatch):
 
     for module in ("crashbo.strategies.base", "crashbo.optimizer.view"):
         monkeypatch.setattr(f"{module}.fit_surrogates", no_fit)
-    assert table.load(bench, TABLE) == (40, 0)
+    assert counts(table.load(bench, TABLE)) == (40, 0)
     assert [t.state for t in bench.trials].count("crash") == 10
 
 
@@ -332,7 +344,7 @@ def test_a_table_is_imported_as_a_whole_or_not_at_all(bench, monkeypatch):
         table.load(bench, TABLE)
     assert bench.trials == []
     monkeypatch.undo()
-    assert table.load(bench, TABLE) == (40, 0)
+    assert counts(table.load(bench, TABLE)) == (40, 0)
 
 
 def test_trials_go_out_as_csv_and_come_back_and_the_same_file_counts_once(bench, tmp_path):
@@ -347,8 +359,8 @@ def test_trials_go_out_as_csv_and_come_back_and_the_same_file_counts_once(bench,
     text = table.to_csv(bench.definition, bench.trials)
     assert "'=cmd" in text
     other = Bench.create(str(tmp_path / "other.db"), bench.definition)
-    assert table.load(other, text) == (4, 0)
-    assert table.load(other, text) == (0, 4)
+    assert counts(table.load(other, text)) == (4, 0)
+    assert counts(table.load(other, text)) == (0, 4)
     words = lambda t: (t.params, t.state, t.cost, t.measured, t.reason, t.blame, t.censored)  # noqa: E731
     assert [words(t) for t in other.trials] == [words(t) for t in bench.trials[:4]]
 

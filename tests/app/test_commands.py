@@ -60,8 +60,7 @@ def test_a_study_by_hand_from_new_to_best(crashbo, tmp_path):
     assert "tripped" in crashbo("trials")[1]
     table = tmp_path / "old.csv"
     table.write_text(crashbo("trials", "--csv")[1])
-    assert crashbo("trials", "--import", str(table))[1] == "3 trials added\n"
-    assert crashbo("trials", "--import", str(table))[1] == "0 trials added, 3 were there from this file\n"
+    assert crashbo("trials", "--import", str(table))[1] == "0 trials added, 3 were there already\n"
 
 
 def test_a_study_from_a_file_is_run_by_a_command(crashbo, tmp_path, store):

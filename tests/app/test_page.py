@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -14,7 +15,9 @@ playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is no
 pytest.importorskip("fastapi", reason="FastAPI is not installed: pip install 'crashbo[app]'")
 from jumper import SAID, current_of, height_of  # noqa: E402
 
-from crashbo.app.bench import Bench, Definition  # noqa: E402
+from crashbo.app import report  # noqa: E402
+from crashbo.app.bench import Bench, Definition, Told, table  # noqa: E402
+from crashbo.app.gathered import Gathered  # noqa: E402
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 pytestmark = pytest.mark.skipif(BROWSER is None, reason="no Chromium here: apt install chromium")
@@ -73,6 +76,11 @@ def wait_for(page, number, patience=PATIENCE):
     playwright.expect(page.locator(".now-head strong")).to_have_text(f"Trial {number}", timeout=patience)
 
 
+def ready(page):
+    """Wait until verdicts are taken."""
+    playwright.expect(page.locator("#tell-crash")).to_be_enabled(timeout=PATIENCE)
+
+
 def do(page, kind, bench):
     """Tell the trial on the screen by a click, and wait for the next; as a person would, once more if nothing came."""
     number = number_of(page)
@@ -102,12 +110,12 @@ def test_ten_trials_by_clicking_with_a_crash_an_undo_a_void_and_a_kill(browser, 
         do(page, kind, bench)
 
     undone = do(page, "success", bench)
-    page.click("#toast-action")  # undo: the trial is back, and the one that came of it is withdrawn
+    page.click("#undo")  # the trial is back, and the one that came of it is withdrawn
     wait_for(page, undone)
     playwright.expect(other.locator(f"#trial-{undone} .state")).to_have_text("pending", timeout=PATIENCE)
     assert bench.trials[undone].state == "pending"
     page.check("input[name=cut]")
-    page.click("#tell-crash")
+    page.click("#tell-crash")  # it waits for the second in which no verdict is taken
     playwright.expect(page.locator("#form-error")).to_have_text("current must have a value to be cut off.")
     page.uncheck("input[name=cut]")
     page.fill("input[name=cost]", "0.4")
@@ -150,15 +158,275 @@ def test_by_keyboard_alone(browser, server, store):
     wait_for(page, 0)
     page.keyboard.press("s")  # no cost yet: goes to its field
     page.keyboard.type("0.5")
+    ready(page)
     page.keyboard.press("Enter")
     wait_for(page, 1)
+    page.keyboard.press("c")  # within a second: not taken
+    ready(page)
+    assert bench.trials[1].state == "pending"
     page.keyboard.press("c")
     wait_for(page, 2)
     page.keyboard.press("u")
     wait_for(page, 1)
+    ready(page)
     page.keyboard.press("v")
     deadline = time.time() + 60
     while bench.trials[1].state != "void" and time.time() < deadline:
         time.sleep(0.1)
     assert [t.state for t in bench.trials[:3]] == ["success", "void", "void"]
     assert page.errors == []
+
+
+LONG = {
+    "name": "Ten-axis tuning of the hydraulic press, second campaign",
+    "parameters": {
+        **{
+            f"proportional gain of axis number {i}": {"low": 1e-3, "high": 1e3, "log": True, "unit": "N m / rad s^2"}
+            for i in range(9)
+        },
+        "lubrication regime": ["mineral-oil-46", "synthetic-ester-68", "none"],
+    },
+    "constraints": {
+        "peak current of the main drive": {"unit": "A (rms, filtered)"},
+        "oil temperature at the outlet": {"unit": "degrees Celsius"},
+        "frame strain": {"unit": "um/m", "side": "below"},
+    },
+    "cost": {"label": "mean settling time of all axes", "unit": "milliseconds"},
+}
+SCREENS = [(1280, 800), (390, 844)]
+AXE = os.environ.get("CRASHBO_AXE")  # axe.min.js, of the npm package axe-core
+
+
+def eventually(holds, patience=60.0):
+    deadline = time.time() + patience
+    while not holds() and time.time() < deadline:
+        time.sleep(0.1)
+    return holds()
+
+
+@pytest.mark.parametrize("screen", SCREENS)
+def test_the_verdicts_stay_where_they_are_in_every_state(browser, store, screen):
+    bench = Bench.create(store, Definition.of(LONG))
+    server = Server(store).start()
+    try:
+        page = opened(browser, server, viewport={"width": screen[0], "height": screen[1]})
+        playwright.expect(page.locator("#next")).to_be_visible(timeout=PATIENCE)
+        places = {"before": page.locator(".verdicts").bounding_box()}
+        page.click("#next")
+        wait_for(page, 0)
+        places["asked"] = page.locator(".verdicts").bounding_box()
+        page.locator("#tell-success").click()
+        playwright.expect(page.locator("#form-error")).to_contain_text("A success has a value", timeout=PATIENCE)
+        places["complaint"] = page.locator(".verdicts").bounding_box()
+        page.fill("input[name=note]", "typed")
+        bench.tell(0, Told.of(crash="a long story " * 20), who="Bartholomew")
+        playwright.expect(page.locator("#form-error")).to_contain_text("told elsewhere", timeout=PATIENCE)
+        places["told elsewhere"] = page.locator(".verdicts").bounding_box()
+        page.click("#leave")
+        page.click("#halt")
+        playwright.expect(page.locator("#halted")).to_be_visible(timeout=PATIENCE)
+        places["halted"] = page.locator(".verdicts").bounding_box()
+        page.evaluate("scrollTo(0, 600)")
+        places["scrolled"] = page.locator(".verdicts").bounding_box()
+        assert all(place == places["before"] for place in places.values()), places
+        box = places["before"]
+        assert box["y"] > 0
+        assert box["y"] + box["height"] <= screen[1]
+        assert box["x"] + box["width"] <= screen[0]
+        assert page.evaluate("document.documentElement.scrollWidth") <= screen[0]
+        assert page.errors == []
+    finally:
+        server.kill()
+
+
+def test_a_trial_that_is_told_elsewhere_says_so_and_keeps_what_was_typed(browser, server, store):
+    bench = Bench.open(store)
+    ann, bob = (opened(browser, server) for _ in range(2))
+    ann.click("#next")
+    for page in (ann, bob):
+        wait_for(page, 0)
+    bob.fill("input[name=cost]", "0.5")
+    ann.click("#tell-crash")
+    playwright.expect(bob.locator("#form-error")).to_contain_text("Trial 0 was told elsewhere: crash", timeout=PATIENCE)
+    wait_for(ann, 1)
+    assert bob.locator(".now-head strong").inner_text() == "Trial 0"
+    assert bob.input_value("input[name=cost]") == "0.5"
+    for kind in ("success", "crash", "void"):
+        assert bob.locator(f"#tell-{kind}").is_disabled()
+    bob.keyboard.press("Escape")
+    bob.keyboard.press("c")
+    bob.click("#correct-it")
+    assert bob.input_value("#dialog input[name=cost]") == "0.5"
+    bob.select_option("#dialog select[name=kind]", "success")
+    bob.click("#dialog-do")
+    assert eventually(lambda: bench.trials[0].cost == 0.5)
+    wait_for(bob, 1)
+    assert bob.locator("#tell-crash").is_disabled()  # for a second
+    assert [t.state for t in bench.trials] == ["success", "pending"]
+    ann.fill("input[name=cost]", "0.7")
+    ann.click("#tell-success")
+    wait_for(bob, 2)  # nothing was typed: it goes along
+    assert bob.errors == ann.errors == []
+
+
+def test_what_was_typed_outlives_a_reload_and_a_server_that_is_away(browser, server, store):
+    bench = Bench.open(store)
+    page = opened(browser, server)
+    page.click("#next")
+    wait_for(page, 0)
+    page.fill("input[name=cost]", "0.5")
+    page.fill("input[name=note]", "squeaks")
+    page.reload()
+    wait_for(page, 0)
+    assert page.input_value("input[name=note]") == "squeaks"
+    page.keyboard.press("Escape")
+    page.context.set_offline(True)
+    page.click("#tell-success")
+    time.sleep(1.0)
+    assert bench.trials[0].state == "pending"
+    page.context.set_offline(False)
+    assert eventually(lambda: bench.trials[0].state == "success")
+    assert bench.trials[0].reason == "squeaks"
+    assert len([t for t in bench.trials if t.state == "success"]) == 1
+
+
+def test_a_note_is_never_sent_by_enter_and_a_comma_is_asked_about(browser, server, store):
+    bench = Bench.open(store)
+    page = opened(browser, server)
+    page.click("#next")
+    wait_for(page, 0)
+    playwright.expect(page.locator("#tell-success")).to_be_enabled(timeout=PATIENCE)
+    page.fill("input[name=cost]", "1,234")
+    page.focus("input[name=note]")
+    page.keyboard.type("looks fine")
+    page.keyboard.press("Enter")
+    page.keyboard.press("Enter")
+    page.click("#tell-success")
+    playwright.expect(page.locator("#form-error")).to_contain_text("Is height 1.234 or 1234?")
+    assert bench.trials[0].state == "pending"
+    page.click("#form-error button >> nth=0")
+    page.click("#tell-success")
+    wait_for(page, 1)
+    assert (bench.trials[0].cost, bench.trials[0].reason) == (1.234, "looks fine")
+    playwright.expect(page.locator("#tell-crash")).to_be_enabled(timeout=PATIENCE)
+    page.fill("input[name='m:current']", "0,5")
+    page.fill("input[name=cost]", "3")
+    page.click("#tell-crash")
+    playwright.expect(page.locator("#form-error")).to_contain_text("A crash has no height")
+    page.click("#tell-crash")
+    wait_for(page, 2)
+    assert (bench.trials[1].state, bench.trials[1].measured) == ("crash", {"current": 0.5})
+    time.sleep(13)  # longer than any message stays
+    page.keyboard.press("u")
+    wait_for(page, 1)
+    assert bench.trials[1].state == "pending"
+
+
+def test_settings_are_corrected_bounds_confirmed_and_tables_previewed(browser, server, store, tmp_path):
+    bench = Bench.open(store)
+    bench.add({"knee": 0.2, "hip": 0.5}, Told.of(cost=0.4))
+    page = opened(browser, server)
+    page.click("[aria-label='Correct trial 0']")
+    page.fill("#dialog input[name='p:knee']", "1.5")
+    playwright.expect(page.locator("#dialog .field.beyond .hint")).to_have_text("beyond 0 to 1")
+    page.click("#dialog-do")
+    playwright.expect(page.locator("#dialog [role=alert]")).to_contain_text("Beyond the bounds: knee 1.5 (0 to 1)")
+    page.check("#dialog input[name=beyond]")
+    page.click("#dialog-do")
+    assert eventually(lambda: bench.trials[0].params["knee"] == 1.5)
+    playwright.expect(page.locator("#trial-0 td.beyond")).to_have_text("1.5000", timeout=PATIENCE)
+    table = tmp_path / "old.csv"
+    table.write_text("knee,hip,cost\n1.5,0.5,0.4\n0.3,0.6,0.7\n")
+    page.click("#import")
+    page.set_input_files("#import-file", str(table))
+    playwright.expect(page.locator("#import-plan")).to_contain_text("1 new, 1 there already", timeout=PATIENCE)
+    assert len(bench.trials) == 1
+    page.click("#import-do")
+    assert eventually(lambda: len(bench.trials) == 2)
+    assert page.errors == []
+
+
+def test_the_next_is_ready_before_the_last_is_told(browser, server, store):
+    bench = Bench.open(store)
+    page = opened(browser, server)
+    page.click("#next")
+    wait_for(page, 0)
+    page.check("#ahead")
+    assert eventually(lambda: len(bench.trials) == 2)
+    playwright.expect(page.locator(".tabs button")).to_have_count(2, timeout=PATIENCE)
+    assert number_of(page) == 0
+    page.fill("input[name=cost]", "0.5")
+    page.click("#tell-success")
+    wait_for(page, 1)
+    assert eventually(lambda: len(bench.trials) == 3)
+
+
+def test_points_are_reached_by_keyboard_and_the_documentation_works(browser, server, store):
+    bench = Bench.open(store)
+    for i in range(4):
+        bench.add({"knee": 0.1 * i, "hip": 0.5}, Told.of(cost=0.4) if i else Told.of(crash="fell"))
+    page = opened(browser, server)
+    playwright.expect(page.locator("#chart-cost .hit")).to_have_count(4, timeout=PATIENCE)
+    assert page.locator("#chart-cost .hit[tabindex='0']").count() == 1
+    page.focus("#chart-cost .hit[tabindex='0']")
+    page.keyboard.press("Home")
+    assert "crash, fell" in page.evaluate("document.activeElement.getAttribute('aria-label')")
+    page.keyboard.press("Enter")
+    playwright.expect(page.locator("tr.chosen")).to_have_id("trial-0")
+    page.goto(f"http://127.0.0.1:{server.port}/docs")
+    playwright.expect(page.locator("section.route")).not_to_have_count(0, timeout=PATIENCE)
+    playwright.expect(page.locator("#routes")).to_contain_text("/api/trials/{number}/tell")
+    assert page.errors == []
+
+
+@pytest.mark.skipif(AXE is None, reason="no axe-core here: npm install axe-core, then CRASHBO_AXE=.../axe.min.js")
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_nothing_serious_is_found_by_axe(browser, server, store, scheme):
+    bench = Bench.open(store)
+    for i in range(4):
+        bench.add({"knee": 0.1 * i, "hip": 0.5}, Told.of(cost=0.4, note="ok") if i else Told.of(crash="fell"))
+    page = opened(browser, server, color_scheme=scheme)
+    page.click("#next")
+    playwright.expect(page.locator("#slices canvas.heat")).to_have_count(2, timeout=PATIENCE)
+    page.evaluate(Path(AXE).read_text(encoding="utf-8"))
+    for look in ("", "#add", "#import", "/docs"):
+        if look.startswith("/"):
+            page.goto(f"http://127.0.0.1:{server.port}{look}")
+            playwright.expect(page.locator("section.route")).not_to_have_count(0, timeout=PATIENCE)
+            page.evaluate(Path(AXE).read_text(encoding="utf-8"))
+        elif look:
+            page.keyboard.press("Escape")
+            page.click(look)
+        found = page.evaluate("axe.run().then((r) => r.violations.map((v) => [v.impact, v.id, v.nodes[0].html]))")
+        assert [v for v in found if v[0] in ("serious", "critical")] == [], look
+
+
+def test_the_report_s_table_is_printed_whole_on_a4(browser, store, tmp_path):
+    bench = Bench.create(store, Definition.of({**LONG, "risk": {"crashes": 10, "trials": 60}}))
+    for i in range(30):
+        params = dict.fromkeys(LONG["parameters"], 0.001234 * (i + 1)) | {"lubrication regime": "synthetic-ester-68"}
+        bench.add(
+            params,
+            Told.of(cost=1234.5678, measured=dict.fromkeys(LONG["constraints"], 98.7654), note="x" * 60),
+            who="Ann",
+        )
+    entries = bench.entries()
+    more = [table.more_of(e, bench.id) for e in entries]
+    said = Gathered(bench.definition, bench.trials, bench.best(), None, {}, {}, {}, {}, [], "2026-11-17", more)
+    path = tmp_path / "report.html"
+    path.write_text(report.to_html(said, {}), encoding="utf-8")
+    page = browser.new_page(viewport={"width": 1047, "height": 718})  # A4 on its side, less the margins
+    page.goto(f"file://{path}")
+    page.emulate_media(media="print")
+    of_table = "const t = document.querySelector('.whole table')"
+    wide = page.evaluate(f"() => {{ {of_table}; return [t.scrollWidth, t.getBoundingClientRect().right]; }}")
+    assert max(wide) <= 1047
+    text = page.inner_text("main")
+    for words in (
+        "10 of 10",
+        "at most 10 crashes in 60 trials",
+        "0.001 to 1000 N m / rad s^2",
+        "logarithmic",
+        "told on 20",
+    ):
+        assert words in text

@@ -14,7 +14,8 @@ from jumper import SAID
 
 from crashbo.app.bench import Bench, Definition
 from crashbo.app.bench.bench import Asked
-from crashbo.app.server.api import create_app
+from crashbo.app.server import gate
+from crashbo.app.server.api import PAGE, create_app
 from crashbo.app.server.ask_queue import AskQueue
 from crashbo.app.server.gate import LARGEST_BODY, is_loopback
 from crashbo.app.server.live import Live
@@ -47,7 +48,8 @@ def client(bench, store):
 
 
 @pytest.fixture
-def locked(bench, store):
+def locked(bench, store, monkeypatch):
+    monkeypatch.setattr(gate, "_DELAY", 0.01)
     return TestClient(create_app(Quiet(store), TOKEN), base_url="http://bench.lan:8765", raise_server_exceptions=False)
 
 
@@ -251,7 +253,7 @@ def test_the_page_and_its_assets_are_shipped_and_load_nothing_from_elsewhere(cli
     for path in re.findall(r'(?:src|href)="([^"]+)"', page.text):
         assert path.startswith("/")
         assert path.startswith("/api/") or client.get(path).status_code == 200
-    for name in ("main.js", "api.js", "now.js", "log.js", "charts.js", "slices.js", "colours.js", "dom.js"):
+    for name in (path.name for path in PAGE.glob("*.js")):
         code = client.get(f"/assets/{name}").text
         assert "innerHTML" not in code
         assert not re.search(r"https?://(?!www\.w3\.org)", code)

@@ -4,12 +4,12 @@ May import every other layer.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import combinations
 from typing import Any
 
-from crashbo.app.bench import Bench, Definition
+from crashbo.app.bench import Bench, Definition, table
 from crashbo.app.bench.overview import Level, Overview, Slice, history_points
 from crashbo.optimizer.records import Trial
 
@@ -30,14 +30,16 @@ class Gathered:
     blame: dict[int, dict[str, float]]
     slices: list[Slice]
     when: str
+    more: list[dict[str, Any]] = field(default_factory=list)  # per trial: id, who told it, when, how long it took
 
 
 def gather(bench: Bench, progress: Callable[[float], None] = lambda share: None) -> Gathered:
     """Gather everything about a study; `progress` is called with the fraction that is done."""
-    definition, trials = bench.definition, bench.trials
+    definition, entries, study = bench.definition, bench.entries(), bench.id
+    trials, more = [e.trial for e in entries], [table.more_of(e, study) for e in entries]
     when = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
     if not any(t.counts for t in trials):
-        return Gathered(definition, trials, None, None, {}, {}, {}, {}, [], when)
+        return Gathered(definition, trials, None, None, {}, {}, {}, {}, [], when, more)
     seen, best = Overview(bench.insight()), bench.best()
     history: dict[str, list[Level]] = {}
     points = history_points(len(seen.told))
@@ -58,6 +60,7 @@ def gather(bench: Bench, progress: Callable[[float], None] = lambda share: None)
         blame=seen.blame(),
         slices=_slices(seen, influence, at),
         when=when,
+        more=more,
     )
 
 

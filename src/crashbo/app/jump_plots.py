@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from crashbo.app import plots
 from crashbo.app.demo import Story
-from crashbo.app.plots import CRASH, LEVEL, MODEL, NEXT, SUCCESS, Array, Axes, Figure
+from crashbo.app.plots import LEVEL, MODEL, Array, Axes, Figure
 from crashbo.app.slices import JumpSlice
+from crashbo.app.states import CRASH, NEXT, SUCCESS
 
 _BAND, _TRUTH = "#E69F00", "#666666"
 _HALO = "white"

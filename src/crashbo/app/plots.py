@@ -16,10 +16,11 @@ from numpy.typing import NDArray
 from crashbo.app.blame import Blames
 from crashbo.app.illustration import FASTEST, SLOWEST, TRIP_LEVEL, Illustration
 from crashbo.app.reliability import Reliability
+from crashbo.app.states import CRASH, NEXT, SUCCESS
 
 Array = NDArray[np.float64]
 
-MODEL, CRASH, SUCCESS, NEXT, LEVEL = "#0072B2", "#D55E00", "#1A1A1A", "#009E73", "#8A6100"
+MODEL, LEVEL = "#0072B2", "#8A6100"
 _LEVEL_BAND, _TRUTH, _HIDDEN, _GRID = "#E69F00", "#8C8C8C", "#666666", "#E6E6E6"
 _DPI = 115
 _MANY = 100  # trials in a bin from which its share is reliable

@@ -3,13 +3,19 @@
 May import every other layer.
 """
 
+from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
+from typing import Any
 
 from crashbo.app import html_page
-from crashbo.app.bench import table
-from crashbo.app.gathered import Gathered
-from crashbo.app.text import value_text
+from crashbo.app.bench import Bench, table
+from crashbo.app.gathered import Gathered, gather
+from crashbo.app.states import LOOKS
+from crashbo.app.text import counted, value_text
+from crashbo.optimizer.records import Trial
+from crashbo.search.risk import Budget, MinSafe, Paper, Price
+from crashbo.search.space import Choice, Int
 from crashbo.version import __version__
 
 _DPI = 130
@@ -30,33 +36,96 @@ def write(gathered: Gathered, path: Path, pngs: Path | None = None) -> list[Path
     return [pngs / f"{name}.png" for name in drawn]
 
 
+def of_bench(bench: Bench) -> str:
+    """The report of a study, gathered and drawn now."""
+    from crashbo.app import plots, study_plots
+
+    gathered = gather(bench)
+    return to_html(gathered, {n: plots.png(f, _DPI) for n, f in study_plots.draw_all(gathered).items()})
+
+
+def file_name(study: str) -> str:
+    """The file name of a study's report, in letters that every system takes."""
+    return "".join(c if (c.isascii() and c.isalnum()) or c in "-_." else "_" for c in study) + ".html"
+
+
 def to_html(gathered: Gathered, drawn: dict[str, bytes]) -> str:
     """The report as HTML."""
     name, label = gathered.definition.name, gathered.definition.label
     goal = f"{'highest' if gathered.definition.study.direction == 'maximize' else 'lowest'} {label}"
     parts = [
-        f"<h1>{escape(name)}</h1><p class='soft'>{escape(goal)} · {gathered.when} · crashbo {__version__}</p>",
+        f"<h1>{escape(name)}</h1><p class='soft'>{escape(goal)}{_dates(gathered)}</p>",
         _numbers(gathered),
         _findings(gathered),
         _thresholds(gathered),
         *(html_page.picture(png, title) for title, png in drawn.items()),
         _blame(gathered),
-        "<h2>Trials</h2>",
-        _trials(gathered),
+        _bounds(gathered),
+        f"<div class='whole'><h2>Trials</h2>{_trials(gathered)}{_written(gathered)}</div>",
     ]
     return html_page.page(f"{name} · crashbo", parts)
 
 
 def _numbers(g: Gathered) -> str:
-    counts = [(sum(t.state == state for t in g.trials), what) for what, state in _STATES]
-    cells = [(str(count), what) for count, what in counts if count or what != "pending"]
+    counts = [(sum(t.state == state for t in g.trials), look) for state, look in LOOKS.items()]
+    cells = [(str(count), look.many) for count, look in counts if count or look.counted]
+    left = crashes_left(g.definition.options.get("risk"), g.trials)
+    if left is not None:
+        cells.append(left)
     if g.best is not None:
         unit = g.definition.study.units.get("cost", "")
         cells.append((f"{value_text(g.best.cost)} {unit}", f"best, trial {g.best.number}"))
     return html_page.numbers(cells)
 
 
-_STATES = (("successes", "success"), ("crashes", "crash"), ("voids", "void"), ("pending", "pending"))
+def crashes_left(risk: Any, trials: Sequence[Trial]) -> tuple[str, str] | None:
+    """How many crashes a budget still allows, as a number and what it counts; None without a budget."""
+    if not isinstance(risk, Budget):
+        return None
+    left = max(0, risk.crashes - sum(t.state == "crash" for t in trials))
+    return f"{left} of {risk.crashes}", "crashes left"
+
+
+def risk_words(risk: Any) -> str:
+    """A study's appetite for risk, in words."""
+    if isinstance(risk, Budget):
+        return f"at most {counted(risk.crashes, 'crash', 'crashes')}" + (
+            f" in {risk.trials} trials" if risk.trials is not None else ""
+        )
+    if isinstance(risk, Price):
+        return f"a crash costs as much as {risk.crash:g} trials"
+    if isinstance(risk, MinSafe):
+        return f"P(safe) at least {risk.p:.0%}"
+    if risk is None:
+        return "the usual price of a crash"
+    return "the paper's rule" if isinstance(risk, Paper) else str(risk)
+
+
+def _dates(g: Gathered) -> str:
+    """From when to when trials were told."""
+    told = sorted(filter(None, (of.get("told_at") for of in g.more)))
+    days = [when[:10] for when in told]
+    if not days:
+        return ""
+    return f" · told from {days[0]} to {days[-1]}" if days[0] != days[-1] else f" · told on {days[0]}"
+
+
+def _written(g: Gathered) -> str:
+    return f"<footer>Times are UTC. Written {g.when} by crashbo {__version__}.</footer>"
+
+
+def _bounds(g: Gathered) -> str:
+    """The parameters with their bounds, the risk, and what is known of the constraints."""
+    units, rows = g.definition.study.units, []
+    for name, p in g.definition.space.parameters.items():
+        if isinstance(p, Choice):
+            rows.append([name, ", ".join(map(str, p.options)), ""])
+        else:
+            more = [word for word, is_so in (("whole numbers", isinstance(p, Int)), ("logarithmic", p.log)) if is_so]
+            span = f"{value_text(p.low)} to {value_text(p.high)} {units.get(name, '')}".rstrip()
+            rows.append([name, span, ", ".join(more)])
+    risk = f"<p class='soft'>Risk: {escape(risk_words(g.definition.options.get('risk')))}.</p>"
+    return "<h2>Bounds and risk</h2>" + html_page.table(["parameter", "from the study's definition", ""], rows) + risk
 
 
 def _findings(g: Gathered) -> str:
@@ -98,6 +167,28 @@ def _blame(g: Gathered) -> str:
 
 
 def _trials(g: Gathered) -> str:
-    columns = [c for c in table.columns(g.definition, g.trials) if c[1] != "origin"]
-    rows = [[value_text(table.cell(t, column)) for column in columns] for t in g.trials]
-    return html_page.table([name for _, name in columns], rows, [t.state for t in g.trials])
+    columns = [c for c in table.columns(g.definition, g.trials) if c[1] not in ("origin", "p_model")]
+    columns = [
+        c for c in columns if c[1] not in ("reason", "blame", "censored") or any(table.cell(t, c) for t in g.trials)
+    ]
+    names = {"number": "#", "reason": "note", "cost": g.definition.label, "p_safe": "P(safe)"}
+    head = [_with_unit(g, c, names) for c in columns] + ["told", "by", "took (s)"]
+    more = g.more or [{}] * len(g.trials)
+    rows = [
+        [value_text(table.cell(t, column), 4) for column in columns]
+        + [_date(of.get("told_at")), of.get("who") or "", value_text(of.get("took"))]
+        for t, of in zip(g.trials, more, strict=True)
+    ]
+    return html_page.table(head, rows, [t.state for t in g.trials])
+
+
+def _date(told_at: str | None) -> str:
+    """Day and time, to the minute, in one piece."""
+    return (told_at or "")[:16].replace("T", "\u00a0").replace("-", "\u2011")
+
+
+def _with_unit(g: Gathered, column: tuple[str, str], names: Mapping[str, str]) -> str:
+    kind, name = column
+    unit = g.definition.study.units.get(name, "") if kind or name == "cost" else ""
+    shown = name if kind else names.get(name, name)
+    return f"{shown} ({unit})" if unit else shown

@@ -5,8 +5,9 @@ from typing import Literal
 
 import numpy as np
 
-from crashbo.app.plots import CRASH, LEVEL, MODEL, NEXT, SUCCESS, Array, Axes, Figure, dress, title
+from crashbo.app.plots import LEVEL, MODEL, Array, Axes, Figure, dress, title
 from crashbo.app.results import curves
+from crashbo.app.states import CRASH, NEXT, SUCCESS
 from crashbo.paper.methods import METHODS
 from crashbo.paper.summary import Cell, PaperSummary, std
 

@@ -10,7 +10,8 @@ import numpy as np
 
 from crashbo.app.bench.overview import Level, Slice
 from crashbo.app.gathered import Gathered
-from crashbo.app.plots import CRASH, LEVEL, MODEL, NEXT, SUCCESS, Array, Axes, Figure, dress, panel, title
+from crashbo.app.plots import LEVEL, MODEL, Array, Axes, Figure, dress, panel, title
+from crashbo.app.states import CRASH, LOOKS, NEXT, SUCCESS
 from crashbo.app.text import value_text
 from crashbo.optimizer.records import Trial
 from crashbo.search.space import Choice
@@ -46,14 +47,14 @@ def draw_cost(g: Gathered) -> Figure:
         axes.step([*numbers, len(g.trials) - 1], [*best, best[-1]], where="post", color=MODEL, linewidth=1.8, zorder=2)
         axes.plot(numbers, costs, "o", color=SUCCESS, markersize=5, zorder=3)
         axes.set_ylim(*_ends(costs, [best[-1]]))
-    _rail(axes, g.trials)
+    _rail(axes, [t for t in g.trials if LOOKS[t.state].rail])
     axes.set_ylabel(_with_unit(label, unit))
     return figure
 
 
 def draw_level(g: Gathered, name: str, levels: list[Level]) -> Figure:
     """A threshold with its interval over trials, and the measurements."""
-    words = "with its 90 % interval, as learnt trial by trial"
+    words = "90 % interval, as learnt; crosses are crashes"
     figure, axes = panel(_SIZE, _plain(f"Crash threshold of {name}"), words)
     known = [
         (level.number, level.value, *level.interval) for level in levels if level.value is not None and level.interval
@@ -65,12 +66,12 @@ def draw_level(g: Gathered, name: str, levels: list[Level]) -> Figure:
             x, np.nan_to_num(low, nan=-beyond), np.nan_to_num(high, nan=beyond), color=_BAND, alpha=0.22, linewidth=0
         )
         axes.plot(x, value, color=LEVEL, linewidth=1.8)
-    seen = [(t.number, t.measured[name]) for t in g.trials if name in t.measured and t.state == "success"]
-    if seen:
-        axes.plot(*zip(*seen, strict=True), "o", color=SUCCESS, markersize=5)
-    values = np.array([y for _, y in seen] or [level[1] for level in known] or [0.0], dtype=float)
+    seen = [t for t in g.trials if name in t.measured and t.state not in ("void", "pending")]
+    for t in seen:
+        axes.plot([t.number], [t.measured[name]], **_marker(t.state))
+    values = np.array([t.measured[name] for t in seen] or [level[1] for level in known] or [0.0], dtype=float)
     axes.set_ylim(*_ends(values, [end for end in known[-1][1:] if end is not None] if known else []))
-    _rail(axes, g.trials)
+    _rail(axes, [t for t in g.trials if LOOKS[t.state].rail and (name not in t.measured or t.state == "void")])
     axes.set_ylabel(_with_unit(name, g.definition.study.units.get(name, "")))
     return figure
 
@@ -88,6 +89,7 @@ def draw_influence(g: Gathered) -> Figure:
         axes.barh(at, [g.influence[kind][name] for name in names], height=0.36, color=color, label=label)
     axes.set_yticks(range(len(names)), [_plain(name) for name in names])
     axes.set_xlim(0.0, 1.0)
+    axes.set_xlabel("share of the variation", fontsize=9)
     axes.legend(frameon=False, fontsize=9, loc="lower right")
     return figure
 
@@ -96,7 +98,7 @@ def draw_slice(g: Gathered, found: Slice) -> Figure:
     """Expected cost and P(safe) over two parameters."""
     figure = Figure(figsize=(7.6, 3.7), layout="constrained")
     held = ", ".join(f"{k} {value_text(v, 3)}" for k, v in found.at.items() if k not in found.axes)
-    label = g.definition.label
+    label, unit = g.definition.label, g.definition.study.units.get("cost", "")
     panels = figure.subplots(1, 2 if found.cost is not None else 1, squeeze=False)[0]
     fields = [(found.p_safe, "P(safe)", "RdBu", (0.0, 1.0))]
     if found.cost is not None:
@@ -112,9 +114,10 @@ def draw_slice(g: Gathered, found: Slice) -> Figure:
         _dots(axes, g, found.axes)
         _name_axes(axes, g, found.axes)
         axes.set_title(_plain(words), loc="left", fontsize=10, fontweight="bold")
-        figure.colorbar(image, ax=axes, fraction=0.05)
-    words = f"white line: P(safe) = {_SAFE:g}" + (f"; at {held}" if held else "")
-    figure.supxlabel(_plain(words), fontsize=8.5, color="#4D4D4D")
+        figure.colorbar(image, ax=axes, fraction=0.05).set_label(_plain(unit) if words != "P(safe)" else "probability")
+    marks = "dots: successes, yellow the best; crosses: crashes"
+    words = f"white line: P(safe) = {_SAFE:g}; {marks}" + (f"\nat {held}" if held else "")
+    figure.supxlabel("\n".join(_plain(line, 110) for line in words.splitlines()), fontsize=8.5, color="#4D4D4D")
     return figure
 
 
@@ -135,7 +138,9 @@ def draw_line(g: Gathered, found: Slice) -> Figure:
     done = [t for t in g.trials if t.state == "success"]
     at = _coordinates(g, name, [t.params[name] for t in done])
     upper.plot(at, [t.cost for t in done], "o", color=SUCCESS, markersize=5)
-    title(lower, "P(safe)", "")
+    upper.set_ylabel(_with_unit(g.definition.label, g.definition.study.units.get("cost", "")), fontsize=9)
+    title(lower, "P(safe)", "crosses are crashes")
+    lower.set_ylabel("probability", fontsize=9)
     lower.plot(x, found.p_safe, color=NEXT, linewidth=1.8)
     crashed = _coordinates(g, name, [t.params[name] for t in g.trials if t.state == "crash"])
     lower.plot(crashed, [0.03] * len(crashed), "x", color=CRASH, markeredgewidth=2.2)
@@ -144,16 +149,21 @@ def draw_line(g: Gathered, found: Slice) -> Figure:
     return figure
 
 
+def _marker(state: str) -> dict[str, Any]:
+    look = LOOKS[state]
+    face = {} if look.filled else {"markerfacecolor": "none"}
+    return {"marker": look.marker, "color": look.colour, "linestyle": "none", "markersize": 5.5, **face} | (
+        {"markeredgewidth": 2.0} if look.marker == "x" else {}
+    )
+
+
 def _rail(axes: Axes, trials: list[Trial]) -> None:
-    """Mark trials without a cost on a line below the others."""
+    """Mark trials without a value on a line below the others."""
     low, high = axes.get_ylim()
     at = low - 0.07 * (high - low)
-    for state, style in (
-        ("crash", {"marker": "x", "color": CRASH, "markeredgewidth": 2.0}),
-        ("void", {"marker": "o", "color": "#8C8C8C", "markerfacecolor": "none"}),
-    ):
+    for state in LOOKS:
         numbers = [t.number for t in trials if t.state == state]
-        axes.plot(numbers, [at] * len(numbers), linestyle="none", markersize=6, **style)
+        axes.plot(numbers, [at] * len(numbers), **_marker(state))
     axes.set_ylim(low - 0.14 * (high - low), high)
     axes.set_xlabel("trial", fontsize=9)
 
@@ -211,6 +221,6 @@ def _with_unit(name: str, unit: str) -> str:
     return _plain(f"{name} ({unit})" if unit else name)
 
 
-def _plain(text: str) -> str:
+def _plain(text: str, most: int = 80) -> str:
     """Text escaped for matplotlib, where a dollar sign would begin a formula."""
-    return text.replace("\\", "").replace("$", r"\$")[:80]
+    return text.replace("\\", "").replace("$", r"\$")[:most]

@@ -157,7 +157,7 @@ class Trial:
     p_safe: float | None = None  # the study's P(safe) when it was asked or told; None while no model was fitted
     cost: float | None = None
     measured: dict[str, float] = field(default_factory=dict)
-    reason: str = ""
+    reason: str = ""  # why it crashed or is void; of a success, the note that was told with it
     blame: tuple[str, ...] = ()  # as told, not as inferred
     censored: tuple[str, ...] = ()  # what of `measured` was told to be cut off
     origin: str = "search"  # or "start", "design", "told", "confirm"

@@ -30,6 +30,7 @@ class Said(TypedDict, total=False):
     reached: Mapping[str, float] | None
     stopped: Stopped | Mapping[str, float] | None
     void: bool | str | None
+    note: str | None
 
 
 takes_said = spelled_out(
@@ -44,6 +45,7 @@ takes_said = spelled_out(
         "reached": "of a crash, constraint name to the farthest reading that came before it, such as a guard's.",
         "stopped": "a Stopped, or constraint name to the reading at which the trial was stopped before it could crash.",
         "void": "True or a reason, for a fault that says nothing of the params.",
+        "note": "words to keep with it, such as what was seen; of a crash or a void, the same as its reason.",
     },
 )
 
@@ -71,16 +73,18 @@ class Told:
         reached: Mapping[str, float] | None = None,
         stopped: Stopped | Mapping[str, float] | None = None,
         void: bool | str | None = None,
+        note: str | None = None,
     ) -> "Told":
         """What a user says, or one sentence on why it cannot be."""
         crash, void = _spoken("crash", crash, str | Crash), _spoken("void", void, str)
+        noted = _noted(note, crash, void)
         if sum(x is not None for x in (cost, crash, stopped, void)) != 1:
             raise ValueError(
                 "tell must get exactly one of cost, crash, stopped and void; "
                 f"got cost={cost!r}, crash={crash!r}, stopped={stopped!r}, void={void!r}. A crash has no cost."
             )
         if stopped is not None:
-            return _stopped(stopped, measured, blame)
+            return _stopped(stopped, measured, blame, noted)
         if isinstance(crash, Crash):
             reached = {**crash.reached, **(reached or {})}
             measured, blame = {**crash.measured, **(measured or {})}, _names("blame", blame) or crash.blame
@@ -97,16 +101,15 @@ class Told:
         if cost is None:
             state: State = "void" if crash is None else "crash"
             why = void if crash is None else crash
-            crashed = state == "crash"
-            words = why if isinstance(why, str) else ""
-            return Told(state, None, values, words, blamed * crashed, cut, before if crashed else {})
+            crashed, reason = state == "crash", (why if isinstance(why, str) else "") or noted
+            return Told(state, None, values, reason, blamed * crashed, cut, before if crashed else {})
         if not is_number(cost):
             raise ValueError(
                 f"cost must be a finite number; got {cost!r}. If there is none, tell crash=True or void=True."
             )
         if blamed:
             raise ValueError(f"blame must belong to a crash; got {blame!r} with a cost. Leave one of them out.")
-        return Told("success", float(cost), values, censored=cut)
+        return Told("success", float(cost), values, noted, censored=cut)
 
     @staticmethod
     def of_trial(trial: Trial) -> "Told":
@@ -193,7 +196,7 @@ def surprise(trial: Trial, constraints: Sequence[AnyConstraint]) -> dict[str, st
     return found
 
 
-def _stopped(said: Any, measured: Mapping[str, float] | None, blame: Any) -> Told:
+def _stopped(said: Any, measured: Mapping[str, float] | None, blame: Any, note: str) -> Told:
     """A trial that was stopped: all that it had measured by then is a lower bound."""
     if _names("blame", blame):
         raise ValueError(f"blame must belong to a crash; got {blame!r} with stopped. Leave one of them out.")
@@ -204,7 +207,7 @@ def _stopped(said: Any, measured: Mapping[str, float] | None, blame: Any) -> Tol
             "Write {'name': value}; tell void=True if nothing was measured."
         )
     values = _measured({**(measured or {}), **reached})
-    return Told("stopped", None, values, reason, censored=tuple(values))
+    return Told("stopped", None, values, reason or note, censored=tuple(values))
 
 
 def _spoken(name: str, said: Any, kinds: Any) -> Any:
@@ -216,7 +219,21 @@ def _spoken(name: str, said: Any, kinds: Any) -> Any:
     return said
 
 
+<<<<<<< HEAD
 def _measured(said: Any, what: str = "measured") -> dict[str, float]:
+=======
+def _noted(note: Any, crash: Any, void: Any) -> str:
+    """The note, where nothing else says why."""
+    if note is not None and not isinstance(note, str):
+        raise ValueError(f"note must be text; got {note!r}. Leave it out if there is none.")
+    why = crash.reason if isinstance(crash, Crash) else next((w for w in (crash, void) if isinstance(w, str)), "")
+    if note and why and note != why:
+        raise ValueError(f"note must be left out where a reason is given; got {note!r} and {why!r}. Join them.")
+    return note or ""
+
+
+def _measured(said: Any) -> dict[str, float]:
+>>>>>>> w22
     if said is None:
         return {}
     if not isinstance(said, Mapping):

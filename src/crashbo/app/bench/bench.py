@@ -11,32 +11,31 @@ from dataclasses import dataclass
 from typing import Any
 
 from crashbo.app.bench import store
-from crashbo.app.bench.definition import LARGEST, Definition, check_text, extras_in
+from crashbo.app.bench.checks import (
+    Conflict,
+    Missing,
+    check_lease,
+    check_new,
+    check_params,
+    check_request,
+    check_told,
+    check_who,
+)
+from crashbo.app.bench.definition import Definition, check_text, extras_in
 from crashbo.app.bench.fair_lock import FairLock
-from crashbo.integrations.optuna import Insight, insight
-from crashbo.integrations.optuna.corrections import Correction
+from crashbo.integrations.optuna import Insight, insight, keys
+from crashbo.integrations.optuna.corrections import Correction, Version
 from crashbo.integrations.optuna.ledger import Entry, Ledger, entries_of, space_of
 from crashbo.integrations.optuna.proposer import Batch, Proposer
 from crashbo.integrations.optuna.settings import Settings
-from crashbo.integrations.optuna.spaces import fits
-from crashbo.integrations.optuna.stored import Reading
 from crashbo.optimizer.records import Trial
 from crashbo.optimizer.study import best_of
 from crashbo.optimizer.told import Told, judge
-from crashbo.search.space import is_number
 
-_LONGEST_LEASE = 1e9  # seconds
+_INSTANT = 1e-3  # seconds between two places in the order of what is told, where the clock was set back
 _ROUNDS = 5  # proposals in a row, if others have taken the same points in the meantime
 
 Propose = Callable[[int, int], Batch]  # see Proposer.propose
-
-
-class Missing(ValueError):
-    """The trial does not exist."""
-
-
-class Conflict(ValueError):
-    """The request contradicts the state of the study."""
 
 
 @dataclass(frozen=True)
@@ -48,9 +47,9 @@ class Asked:
 
     def check(self) -> None:
         """Refuse invalid values."""
-        _check_request(self.request)
+        check_request(self.request)
         if self.lease is not None:
-            _check_lease(self.lease)
+            check_lease(self.lease)
 
 
 @dataclass
@@ -59,7 +58,7 @@ class _PendingTell:
 
     entry: Entry
     told: Told
-    request: str | None
+    notes: dict[str, Any]
     counted: bool | None = None  # None: not tried yet; False: the trial must be read again
 
 
@@ -77,6 +76,7 @@ class Bench:
         self._writing = FairLock()
         self._waiting: deque[_PendingTell] = deque()  # outcomes to be written
         self._open: tuple[Settings, dict[int, Entry]] = Settings(), {}  # running trials, as last read: a cache
+        self._latest: float | None = None  # the latest place in the order of what was told
 
     @staticmethod
     def create(where: str, definition: Definition) -> "Bench":
@@ -103,6 +103,7 @@ class Bench:
         reading = self.ledger.read()
         entries = entries_of(reading)
         self._open = reading.declared, {e.trial.number: e for e in entries if e.open and not e.finished}
+        self._latest = max([self._latest or 0.0, *(e.at for e in entries if e.finished)])
         return entries
 
     def entry(self, number: int) -> Entry:
@@ -132,90 +133,172 @@ class Bench:
             missing = self._recognised(asked, given)
             if not missing:
                 break
+            self._check_not_halted()
             self._hand_out(asked, missing, given, turn)
         else:
             raise Conflict("others took every trial that was chosen. Ask again.")
         trials = self.trials
         return [trials[given[i]] for i in range(len(asked))]
 
-    def tell(self, number: int, told: Told, *, request: str | None = None) -> Trial:
+    def tell(self, number: int, told: Told, *, request: str | None = None, who: str = "") -> Trial:
         """Report the outcome of a trial. Repeating it has no effect; to change it, use `fix`.
 
         A result that arrives after its lease ran out still counts.
+
+        Args:
+            number: of the trial.
+            told: its outcome.
+            request: an id chosen by the client, a new one for every outcome.
+            who: name of whoever tells it.
         """
-        _check_request(request)
-        _check(told)
-        quick = self._tell_open(number, told, request)
+        check_request(request)
+        check_told(told)
+        check_who(who)
+        quick = self._tell_open(number, told, _notes(request, who))
         if quick is not None:
             return quick
         with self._writing:
             entry, settings, attrs = self._read(number)
             told = judge(told, settings.constraints)
             if entry.trial.state != "pending" and not entry.late:
-                if (request is not None and request == entry.told_by) or told.on(entry.trial) == entry.trial:
+                if request is not None and request == entry.told_by:
+                    if self.ledger.own(number)[1] == told:
+                        return entry.trial
+                    raise _reused(request)
+                if told.on(entry.trial) == entry.trial:
                     return entry.trial
                 raise Conflict(
                     f"trial {number} must be pending to be told; it is a {entry.trial.state}. Use fix to correct it."
                 )
             if entry.queued or entry.choosing:
                 raise Conflict(f"trial {number} must be handed out to be told; it is not yet. Ask for it first.")
-            return self._write(entry, attrs, told, "tell", request)
+            return self._write(entry, attrs, Version(told, who=who), "tell", request)
 
-    def void(self, number: int, reason: str = "", *, request: str | None = None) -> Trial:
+    def void(self, number: int, reason: str = "", *, request: str | None = None, who: str = "") -> Trial:
         """Report that a trial ended by a fault that has nothing to do with its parameters."""
-        return self.tell(number, Told.of(void=reason or True), request=request)
+        return self.tell(number, Told.of(void=reason or True), request=request, who=who)
 
-    def fix(self, number: int, told: Told) -> Trial:
-        """Correct a trial that was told."""
-        _check(told)
+    def fix(
+        self,
+        number: int,
+        told: Told,
+        *,
+        params: Mapping[str, Any] | None = None,
+        beyond: bool = False,
+        who: str = "",
+    ) -> Trial:
+        """Correct a trial that was told.
+
+        Args:
+            number: of the trial.
+            told: its outcome.
+            params: the setting that really ran; by default unchanged.
+            beyond: that it really ran beyond the bounds.
+            who: name of whoever corrects it.
+        """
+        check_told(told)
+        check_who(who)
         with self._writing:
             entry, settings, attrs = self._read(number)
             if entry.trial.state == "pending":
                 raise Conflict(f"trial {number} must be told to be corrected; it is pending. Tell it.")
             told = judge(told, settings.constraints)
-            return entry.trial if told.on(entry.trial) == entry.trial else self._write(entry, attrs, told, "fix")
+            params = dict(entry.trial.params if params is None else params)
+            if params != entry.trial.params:
+                check_params(params, self.ledger.read().distributions, beyond=beyond)
+            if told.on(entry.trial) == entry.trial and params == entry.trial.params:
+                return entry.trial
+            ran = None if params == self.ledger.own(number)[0] else params
+            return self._write(entry, attrs, Version(told, ran, who), "fix")
 
-    def undo(self, number: int | None = None) -> Trial:
+    def undo(self, number: int | None = None, *, who: str = "") -> Trial:
         """Undo the last report on a trial, so that the previous one counts again; by default on the trial told last."""
+        check_who(who)
         with self._writing:
             number = _latest_told(self.entries()) if number is None else number
             entry, _, attrs = self._read(number)
-            correction = Correction.of(attrs, entry.trial, entry.first)
+            correction = Correction.of(attrs, entry.trial, entry.first, entry.who)
             if entry.trial.state == "pending" or not entry.finished or not correction.below:
                 raise Conflict(
                     f"trial {entry.trial.number} must have been told to be undone; it was not. Nothing to do."
                 )
-            undone = correction.undone()
+            undone = correction.undone(self._stamp(), who)
             undone.write(self.ledger.study)
-            return undone.now.on(entry.trial)
+            return self.entry(number).trial
 
-    def add(self, params: Mapping[str, Any], told: Told, *, request: str | None = None) -> Trial:
-        """Add a trial that was not asked for, with its outcome."""
-        return self.entry(self.add_all([(params, told, request)])[0]).trial
+    def add(
+        self,
+        params: Mapping[str, Any],
+        told: Told,
+        *,
+        request: str | None = None,
+        beyond: bool = False,
+        who: str = "",
+    ) -> Trial:
+        """Add a trial that was not asked for, with its outcome; `beyond` if it really ran beyond the bounds."""
+        return self.entry(self.add_all([(params, told, request)], beyond=beyond, who=who)[0]).trial
 
-    def add_all(self, words: Sequence[tuple[Mapping[str, Any], Told, str | None]]) -> list[int]:
+    def add_all(
+        self,
+        words: Sequence[tuple[Mapping[str, Any], Told, str | None]],
+        *,
+        beyond: bool = False,
+        who: str = "",
+    ) -> list[int]:
         """Add trials that were not asked for, all or none; returns their numbers. A known request adds nothing."""
+        check_who(who)
         with self._writing:
             reading = self.ledger.read()
             for params, told, request in words:
-                _check_request(request)
-                check_new(params, told, reading)
+                check_request(request)
+                check_new(params, told, reading, beyond=beyond)
             known: dict[Any, int] = {e.request: e.trial.number for e in entries_of(reading) if not e.choosing}
             names = [i if request is None else request for i, (_, _, request) in enumerate(words)]
             new: dict[Any, Any] = {}
-            for name, word in zip(names, words, strict=True):
+            for name, (params, told, request) in zip(names, words, strict=True):
+                said = dict(params), told
                 if name not in known:
-                    new.setdefault(name, word)
+                    new.setdefault(
+                        name, (*said, _notes(None, who) | {keys.REQUEST: request, keys.ORDER: self._stamp()})
+                    )
+                if (new[name][:2] if name in new else self.ledger.own(known[name])) != said:
+                    raise _reused(str(request))
             known |= dict(zip(new, self.ledger.add_all([*new.values()]), strict=True))
             return [known[name] for name in names]
 
+    def wish(self, params: Mapping[str, Any], *, beyond: bool = False) -> None:
+        """Queue a setting, to be handed out before any proposal."""
+        check_params(params, self.ledger.read().distributions, beyond=beyond)
+        with self._writing:
+            self.ledger.queue(params)
+
+    @property
+    def id(self) -> str:
+        """What no other study is called, for the ids of its trials."""
+        return str(self.ledger.read().attrs.get(store.ID) or self.ledger.name)
+
+    @property
+    def halted(self) -> dict[str, Any] | None:
+        """Since when no trial is handed out, by whom and why; None if they are."""
+        return self.ledger.read().attrs.get(keys.HALTED) or None
+
+    def halt(self, why: str = "", *, who: str = "") -> None:
+        """Hand out no more trials, to anybody who asks a bench of this study, until `resume`."""
+        check_text(why, "why")
+        check_who(who)
+        self.ledger.set_attr(keys.HALTED, {"at": time.time(), "why": why, "who": who})
+
+    def resume(self) -> None:
+        """Hand out trials again."""
+        self.ledger.set_attr(keys.HALTED, None)
+
     def renew(self, number: int, seconds: float) -> float:
         """Extend a pending trial's lease to this many seconds from now; returns when it ends."""
-        _check_lease(seconds)
-        entry, until = self.entry(number), time.time() + seconds
-        if entry.finished or not self.ledger.renew(entry.id, until):
+        check_lease(seconds)
+        entry = self.entry(number)
+        if entry.finished or not self.ledger.renew(entry.id, seconds):
             raise Conflict(f"trial {number} must be pending to be waited for; it was told. Nothing to do.")
-        return until
+        return time.time() + seconds
 
     def best(self) -> Trial | None:
         """The success with the best observed cost; None before the first."""
@@ -225,13 +308,13 @@ class Bench:
         """What the models say about the study."""
         return insight(self.ledger.study)
 
-    def _tell_open(self, number: int, told: Told, request: str | None) -> Trial | None:
+    def _tell_open(self, number: int, told: Told, notes: dict[str, Any]) -> Trial | None:
         """Tell a trial that was running when last read; None if it may not be any more, and must be read again."""
         settings, entries = self._open
         entry = entries.pop(number, None)
         if entry is None:
             return None
-        word = _PendingTell(entry, judge(told, settings.constraints), request)
+        word = _PendingTell(entry, judge(told, settings.constraints), notes)
         self._waiting.append(word)
         with self._writing:
             if word.counted is None:
@@ -245,7 +328,7 @@ class Bench:
             words.append(self._waiting.popleft())
         for word in words:
             word.counted = False
-        counted = self.ledger.close_all([(word.entry, word.told, word.request) for word in words])
+        counted = self.ledger.close_all([(w.entry, w.told, w.notes | {keys.ORDER: self._stamp()}) for w in words])
         for word, was_open in zip(words, counted, strict=True):
             word.counted = was_open
 
@@ -253,16 +336,21 @@ class Bench:
         """Which requests still need a trial; those that were made before get their old one."""
         if not self.ledger.read().distributions:
             raise Conflict("study must have parameters to be asked; it has none. Make it with: crashbo new")
-        before = {e.request: e.trial.number for e in reversed(self.entries()) if e.request is not None}
+        before = {e.request: e for e in reversed(self.entries()) if e.request is not None}
         first: dict[str, int] = {}  # first index with this request id
         for i, each in enumerate(asked):
             if each.request is None:
                 continue
             first.setdefault(each.request, i)
             elder = before.get(each.request)
-            if elder is not None and given.setdefault(i, elder) != elder:  # another process served the same request
+            if elder is None:
+                continue
+            if elder.asked != each.lease:
+                raise _reused(each.request)
+            number = elder.trial.number
+            if given.setdefault(i, number) != number:  # another process served the same request
                 self.void(given[i], "asked twice by the same request")
-                given[i] = elder
+                given[i] = number
         return [i for i, each in enumerate(asked) if i not in given and first.get(each.request or "", i) == i]
 
     def _hand_out(self, asked: Sequence[Asked], missing: list[int], given: dict[int, int], turn: int) -> None:
@@ -282,15 +370,38 @@ class Bench:
             raise Missing(f"trial must be one of this study's; got number {number}. See its trials.")
         return found
 
+    def _check_not_halted(self) -> None:
+        halted = self.halted
+        if halted is not None:
+            since = " by " + halted["who"] if halted.get("who") else ""
+            why = f": {halted['why']}" if halted.get("why") else ""
+            raise Conflict(f"study must not be halted to be asked; it was{since}{why}. When all is well: resume it.")
+
+    def _stamp(self) -> float:
+        """The next place in the order of what is told: the time, unless the clock was set back."""
+        if self._latest is None:
+            self.entries()
+        self._latest = max(time.time(), (self._latest or 0.0) + _INSTANT)
+        return self._latest
+
     def _write(
-        self, entry: Entry, attrs: Mapping[str, Any], told: Told, does: str, request: str | None = None
+        self, entry: Entry, attrs: Mapping[str, Any], to: Version, does: str, request: str | None = None
     ) -> Trial:
         """Write a trial's record, or a correction if the record is closed."""
+        at = self._stamp()
         if entry.finished:
-            Correction.of(attrs, entry.trial, entry.first).changed(told, does).write(self.ledger.study)
-        elif not self.ledger.close_all([(entry, told, request)])[0]:
+            Correction.of(attrs, entry.trial, entry.first, entry.who).changed(to, does, at).write(self.ledger.study)
+        elif not self.ledger.close_all([(entry, to.told, _notes(request, to.who) | {keys.ORDER: at})])[0]:
             raise Conflict(f"trial {entry.trial.number} was told by somebody else just now. Look at it again.")
-        return told.on(entry.trial)
+        return to.on(entry.trial)
+
+
+def _notes(request: str | None, who: str) -> dict[str, Any]:
+    return {key: value for key, value in {keys.TOLD: request, keys.WHO: who}.items() if value}
+
+
+def _reused(request: str) -> Conflict:
+    return Conflict(f"request must be a new id for another body; got {request!r} again. Choose another.")
 
 
 def _latest_told(entries: list[Entry]) -> int:
@@ -298,33 +409,3 @@ def _latest_told(entries: list[Entry]) -> int:
     if not told:
         raise Conflict("study must have a told trial to undo; it has none. Nothing to do.")
     return max(told, key=lambda e: e.at).trial.number
-
-
-def check_new(params: Mapping[str, Any], told: Told, reading: Reading) -> None:
-    """Refuse a trial that a study cannot take."""
-    _check(judge(told, reading.declared.constraints))
-    if not fits(params, reading.distributions) or any(is_number(v) and abs(v) > LARGEST for v in params.values()):
-        raise ValueError(
-            f"params must give each of {', '.join(reading.distributions)}, and nothing else, a value that it can "
-            f"have; got {dict(params)!r}. Mend it."
-        )
-
-
-def _check(told: Told) -> None:
-    """Check the limits of store and models."""
-    for what, value in {"cost": told.cost, **told.measured}.items():
-        if value is not None and abs(value) > LARGEST:
-            raise ValueError(
-                f"{what} must be a finite number, at most {LARGEST:g}; got {value!r}. Leave it out if unknown."
-            )
-    check_text(told.reason, f"reason of {told.state}")
-
-
-def _check_request(request: Any) -> None:
-    if request is not None:
-        check_text(request, "request", 100)
-
-
-def _check_lease(seconds: Any) -> None:
-    if not (is_number(seconds) and 0 < seconds <= _LONGEST_LEASE):
-        raise ValueError(f"lease must be a positive number of seconds; got {seconds!r}. Say how long to wait.")

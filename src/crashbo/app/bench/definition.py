@@ -17,7 +17,10 @@ from crashbo.processes import bytes_of
 from crashbo.search.space import Choice, Float, Int, Parameter, Space, is_number
 from crashbo.workers import Limits
 
-RESERVED = ("number", "state", "cost", "reason", "blame", "censored", "p_safe", "p_model", "origin", "request")
+RESERVED = (
+    *("number", "state", "cost", "reason", "blame", "censored", "p_safe", "p_model", "origin", "request"),
+    *("id", "who", "told_at", "took"),
+)
 LONGEST_NAME = 80
 LARGEST = 1e30  # limit of all numbers, so that their squares stay finite
 FAULTS = get_args(Fault)

@@ -1,19 +1,21 @@
 """Creates and loads studies in a store. May import every other layer."""
 
 import os
+import uuid
 
 from crashbo.app.bench.definition import Definition
 from crashbo.integrations.optuna import declare, studies
 from crashbo.integrations.optuna.ledger import Ledger
 
 DEFAULT = "crashbo.db"
-EXTRAS = "crashbo:bench"
+EXTRAS, ID = "crashbo:bench", "crashbo:id"
 
 
 def create(where: str, definition: Definition) -> Ledger:
     """Create a study in a store, with its start points queued."""
     ledger = Ledger(studies.create_study(where, definition.name, definition.study.direction))
     ledger.set_attr(EXTRAS, definition.extras())
+    ledger.set_attr(ID, uuid.uuid4().hex[:12])
     declare(
         ledger.study,
         space=definition.space,

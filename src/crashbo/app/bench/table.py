@@ -6,19 +6,25 @@ May import every other layer.
 import csv
 import hashlib
 import io
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
-from crashbo.app.bench.bench import Bench, check_new
-from crashbo.app.bench.definition import Definition
+from crashbo.app.bench.bench import Bench
+from crashbo.app.bench.checks import beyond_bounds, check_new
+from crashbo.app.bench.definition import Definition, check_text
 from crashbo.app.text import value_text
+from crashbo.integrations.optuna.ledger import Entry
 from crashbo.optimizer.records import Trial
 from crashbo.optimizer.told import Told, judge
 from crashbo.search.space import Choice, Int
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet would run text that begins with one of these as a formula
 _TALE = ("cost", "state", "reason", "blame", "censored", "p_safe", "p_model", "origin")
+_MORE = ("id", "who", "told_at", "took")
+_ID = "id:"  # before a row's id, in the request of the trial that it became
 
 
 def columns(definition: Definition, trials: Sequence[Trial]) -> list[tuple[str, str]]:
@@ -43,14 +49,23 @@ def cell(trial: Trial, column: tuple[str, str]) -> Any:
     return " ".join(value) if isinstance(value, tuple) else value
 
 
-def to_csv(definition: Definition, trials: Sequence[Trial]) -> str:
-    """One row per trial; floats in full precision."""
+def to_csv(definition: Definition, trials: Sequence[Trial], more: Sequence[Mapping[str, Any]] = ()) -> str:
+    """One row per trial, with more columns if there are any; floats in full precision."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     shown = columns(definition, trials)
-    writer.writerow([_safe(name) for _, name in shown])
-    writer.writerows([[_safe(cell(t, column)) for column in shown] for t in trials])
+    extra = [name for name in _MORE if more and ("params", name) not in shown and ("measured", name) not in shown]
+    rows = [[cell(t, column) for column in shown] for t in trials]
+    rows = [[*row, *(of.get(name) for name in extra)] for row, of in zip(rows, more or [{}] * len(rows), strict=True)]
+    writer.writerow([_safe(name) for name in [*(name for _, name in shown), *extra]])
+    writer.writerows([[_safe(value) for value in row] for row in rows])
     return out.getvalue()
+
+
+def export(bench: Bench) -> str:
+    """All trials of a study as CSV, with their ids, who told them, when, and how many seconds they took."""
+    entries, study = bench.entries(), bench.id
+    return to_csv(bench.definition, [e.trial for e in entries], [more_of(e, study) for e in entries])
 
 
 @dataclass(frozen=True)
@@ -60,6 +75,17 @@ class Row:
     line: int
     params: dict[str, Any]
     told: Told
+    id: str = ""  # of the trial, if the file has one
+
+
+@dataclass(frozen=True)
+class ImportPlan:
+    """What an import does: adds the new rows, and leaves out those that are known."""
+
+    new: tuple[Row, ...]
+    known: tuple[Row, ...]
+    changed: tuple[tuple[Row, int], ...]  # known by their id, but with other values than the trial of this number
+    beyond: tuple[tuple[Row, str], ...]  # those of the new ones that lie beyond the bounds, and how
 
 
 def from_csv(definition: Definition, text: str) -> list[Row]:
@@ -69,7 +95,7 @@ def from_csv(definition: Definition, text: str) -> list[Row]:
     """
     reader = csv.DictReader(io.StringIO(text.removeprefix("\ufeff")))
     header = [_read(name) for name in reader.fieldnames or ()]
-    known = {*definition.space.parameters, *definition.study.names, "number", *_TALE}
+    known = {*definition.space.parameters, *definition.study.names, "number", *_TALE, *_MORE}
     missing = [name for name in definition.space.parameters if name not in header]
     unknown = [name for name in header if name not in known]
     if missing or unknown or len(set(header)) < len(header):
@@ -81,8 +107,8 @@ def from_csv(definition: Definition, text: str) -> list[Row]:
     return [_row(definition, line, row) for line, row in rows if row.get("state") != "pending"]
 
 
-def load(bench: Bench, text: str) -> tuple[int, int]:
-    """Add the trials of a CSV to a study; returns how many were added, and how many were known from this file."""
+def plan(bench: Bench, text: str) -> ImportPlan:
+    """What `load` would do. A row is known by its id or, without one, by all its values."""
     rows = from_csv(bench.definition, text)
     reading = bench.ledger.read()
     for row in rows:
@@ -90,11 +116,64 @@ def load(bench: Bench, text: str) -> tuple[int, int]:
             check_new(row.params, row.told, reading)
         except ValueError as error:
             raise ValueError(f"line {row.line} of the CSV: {error}") from None
-    digest = hashlib.sha256(text.encode()).hexdigest()[:32]
-    count = len(reading.trials)
-    numbers = bench.add_all([(row.params, row.told, f"csv-{digest}-{row.line}") for row in rows])
-    added = sum(number >= count for number in numbers)
-    return added, len(rows) - added
+    study, entries = bench.id, bench.entries()
+    named = {name: e for e in entries for name in (e.request, _ID + _id_of(e, study)) if name}
+    values = Counter(_values(e.trial.params, e.trial) for e in entries)
+    new, known, changed = [], [], []
+    for row in sorted(rows, key=lambda row: not row.id):  # ids first: values that they account for count no more
+        found, value = named.get(_request(row, text)), _values(row.params, row.told)
+        if found is not None and _values(found.trial.params, found.trial) != value:
+            changed.append((row, found.trial.number))
+        elif found is not None or (not row.id and values[value] > 0):
+            known.append(row)
+            values[value] -= 1
+        else:
+            new.append(row)
+    new.sort(key=lambda row: row.line)
+    beyond = [(row, beyond_bounds(row.params, reading.distributions)) for row in new]
+    return ImportPlan(tuple(new), tuple(known), tuple(changed), tuple((row, words) for row, words in beyond if words))
+
+
+def load(bench: Bench, text: str, *, beyond: bool = False, who: str = "") -> ImportPlan:
+    """Add the new trials of a CSV to a study, all or none; returns what was done.
+
+    Args:
+        bench: of the study.
+        text: the CSV.
+        beyond: that rows beyond the bounds really ran there.
+        who: name of whoever imports it.
+    """
+    found = plan(bench, text)
+    bench.add_all([(row.params, row.told, _request(row, text)) for row in found.new], beyond=beyond, who=who)
+    return found
+
+
+def _request(row: Row, text: str) -> str:
+    """The request id under which a row is added: the same file, or the same id, counts once."""
+    if row.id:
+        return _ID + row.id
+    return f"csv-{hashlib.sha256(text.encode()).hexdigest()[:32]}-{row.line}"
+
+
+def _values(params: Mapping[str, Any], told: Told | Trial) -> tuple[Any, ...]:
+    """Everything that makes a trial what it is, to compare it with others."""
+    measured = tuple(sorted(told.measured.items()))
+    names = tuple(sorted(told.blame)), tuple(sorted(told.censored))
+    return tuple(sorted(params.items())), told.state, told.cost, measured, told.reason, *names
+
+
+def _id_of(entry: Entry, study: str) -> str:
+    """A trial's id: that of the row that it came from, or the study's with its number."""
+    known = entry.request or ""
+    return known.removeprefix(_ID) if known.startswith(_ID) else f"{study}-{entry.trial.number}"
+
+
+def more_of(entry: Entry, study: str) -> dict[str, Any]:
+    """A trial's id, who told it, when (UTC), and how many seconds it took."""
+    told = entry.ended if entry.trial.state != "pending" else None
+    when = None if told is None else datetime.fromtimestamp(told, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    took = None if told is None or entry.began is None else round(told - entry.began, 1)
+    return {"id": _id_of(entry, study), "who": entry.who, "told_at": when, "took": took}
 
 
 def _row(definition: Definition, line: int, row: dict[str, Any]) -> Row:
@@ -103,7 +182,9 @@ def _row(definition: Definition, line: int, row: dict[str, Any]) -> Row:
             raise ValueError("it has more cells than the first line names")
         params = {name: _value(definition, name, row[name]) for name in definition.space.parameters}
         measured = {c.name: _number(row[c.name], c.name) for c in definition.study.measured if row.get(c.name)}
-        return Row(line, params, judge(_told(row, measured), definition.study.constraints))
+        name = "" if "id" in params or "id" in measured else row.get("id") or ""
+        check_text(name, "id", 90)
+        return Row(line, params, judge(_told(row, measured), definition.study.constraints), name)
     except ValueError as error:
         words = str(error).removesuffix(".")
         raise ValueError(f"line {line} of the CSV must be a trial: {words}. Mend it.") from None
@@ -114,7 +195,8 @@ def _told(row: dict[str, Any], measured: dict[str, float]) -> Told:
     if not state and row.get("cost"):
         state = "success"
     if state == "success":
-        return Told.of(cost=_number(row.get("cost"), "cost"), measured=measured, censored=_names(row, "censored"))
+        cost, censored = _number(row.get("cost"), "cost"), _names(row, "censored")
+        return Told.of(cost=cost, measured=measured, censored=censored, note=reason)
     if state == "crash":
         blame, censored = _names(row, "blame"), _names(row, "censored")
         return Told.of(crash=reason or True, measured=measured, blame=blame, censored=censored)

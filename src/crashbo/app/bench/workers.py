@@ -97,6 +97,11 @@ class Chooser:
         if self._ahead is None or self._ahead.done():
             self._ahead = self.worker.submit(_propose_ahead)
 
+    @property
+    def ready(self) -> bool:
+        """Whether nothing is being chosen ahead."""
+        return self._ahead is None or self._ahead.done()
+
 
 @dataclass(frozen=True)
 class Picture:
@@ -170,6 +175,11 @@ def _settle(place: Place, server: int) -> None:
     if hasattr(os, "nice"):
         os.nice(10)
     _cache.place = place
+
+
+def with_bench(function: Callable[[Bench], T]) -> T:
+    """What a function makes of the study."""
+    return function(_cache.bench)
 
 
 def _propose(count: int, turn: int) -> Batch:

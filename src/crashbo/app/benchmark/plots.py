@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from crashbo.app.plots import MODEL, SUCCESS, Array, Axes, Figure, dress, title
+from crashbo.app.plots import MODEL, Array, Axes, Figure, dress, title
+from crashbo.app.states import SUCCESS
 from crashbo.benchmark.runs import Run
 from crashbo.benchmark.summary import (
     ORACLE,

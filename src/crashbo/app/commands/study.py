@@ -21,7 +21,7 @@ from crashbo.app.commands.common import (
 from crashbo.app.text import counted
 
 if TYPE_CHECKING:
-    from crashbo.app.bench import Definition
+    from crashbo.app.bench import Bench, Definition
 
 
 def add_to(commands: Any) -> None:
@@ -34,6 +34,8 @@ def add_to(commands: Any) -> None:
     trials = commands.add_parser("trials", help="all trials; CSV out and in")
     trials.add_argument("--csv", action="store_true", help="print them as CSV")
     trials.add_argument("--import", dest="file", metavar="FILE", help="add the trials of a CSV file ('-': from stdin)")
+    trials.add_argument("--preview", action="store_true", help="of --import: only say what it would do")
+    trials.add_argument("--beyond", action="store_true", help="of --import: rows beyond the bounds really ran there")
     trials.set_defaults(run=_trials)
     for parser in (best, thresholds, trials):
         study_options(parser)
@@ -205,12 +207,28 @@ def _trials(options: argparse.Namespace) -> Answer:
 
     bench = bench_of(options)
     if options.file:
-        added, known = table.load(bench, _read(options.file))
-        text = f"{counted(added, 'trial')} added" + (f", {known} were there from this file" if known else "")
-        return Answer(text, {"added": added, "known": known})
-    definition, trials = bench.definition, bench.trials
-    show = table.to_csv if options.csv else table.to_text
-    return Answer(show(definition, trials).rstrip("\n"), [asdict(t) for t in trials])
+        return _import(options, bench)
+    trials = bench.trials
+    text = table.export(bench) if options.csv else table.to_text(bench.definition, trials)
+    return Answer(text.rstrip("\n"), [asdict(t) for t in trials])
+
+
+def _import(options: argparse.Namespace, bench: "Bench") -> Answer:
+    from crashbo.app.bench import table
+
+    text = _read(options.file)
+    plan = table.plan(bench, text) if options.preview else table.load(bench, text, beyond=options.beyond)
+    words = [counted(len(plan.new), "trial") + (" would be added" if options.preview else " added")]
+    known = len(plan.known) + len(plan.changed)
+    if known:
+        words.append(f"{known} were there already")
+    lines = [", ".join(words)]
+    lines += [f"line {row.line} is beyond the bounds: {how}" for row, how in plan.beyond]
+    lines += [
+        f"line {row.line} is trial {number}, which says otherwise by now: left as it is" for row, number in plan.changed
+    ]
+    data = {"added": len(plan.new), "known": known, "changed": len(plan.changed)}
+    return Answer("\n".join(lines), {**data, "beyond": len(plan.beyond), "preview": options.preview})
 
 
 def _read(file: str) -> str:

@@ -1,6 +1,9 @@
 // Pictures over trials: cost, thresholds; bars of influence; the table of blame.
 
 import { el, number, percent, show, svg, tooltip, withUnit } from "./dom.js";
+import { named } from "./outcome.js";
+import { reachable } from "./reach.js";
+import { looks, mark, STATES, wordFor } from "./states.js";
 
 export function scale(low, high, from, to) {
   const span = high - low || 1;
@@ -29,16 +32,15 @@ function ends(values, always = []) {
   return [low - pad, high + pad];
 }
 
-const cross = (x, y, r, cls) => svg("path", { d: `M${x - r} ${y - r}l${2 * r} ${2 * r}m0 ${-2 * r}l${-2 * r} ${2 * r}`, cls });
-
 // A frame with axes; the x axis counts trials.
-function frame(host, { height = 250, yEnds, last, yName, rail }) {
+function frame(host, { height = 264, yEnds, last, yName, rail }) {
   const width = Math.max(300, host.clientWidth || 600);
-  const left = 52, right = width - 14, top = 12, bottom = height - 34 - (rail ? 24 : 0);
+  const left = 52, right = width - 14, top = 26, bottom = height - 34 - (rail ? 24 : 0);
   const x = scale(-0.6, Math.max(last, 4) + 0.6, left, right), y = scale(yEnds[0], yEnds[1], bottom, top);
-  const plot = svg("svg", { cls: "plot", viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `${yName} over trials` });
+  const plot = svg("svg", { cls: "plot", viewBox: `0 0 ${width} ${height}`, role: "group", "aria-label": `${yName} over trials` });
+  plot.append(svg("text", { cls: "axis-name", x: 2, y: 11 }, yName));
   for (const t of ticks(...yEnds, 5)) {
-    plot.append(svg("line", { cls: "grid", x1: left, x2: right, y1: y(t), y2: y(t) }), svg("text", { x: left - 7, y: y(t) + 4, "text-anchor": "end" }, number(t)));
+    plot.append(svg("line", { cls: "grid", x1: left, x2: right, y1: y(t), y2: y(t) }), rail && y(t) > bottom - 7 ? "" : svg("text", { x: left - 7, y: y(t) + 4, "text-anchor": "end" }, number(t)));
   }
   if (rail) plot.append(svg("rect", { cls: "rail", x: left, y: bottom + 4, width: right - left, height: 20, rx: 4 }), svg("text", { x: left - 7, y: bottom + 18, "text-anchor": "end" }, rail));
   for (const t of ticks(0, Math.max(last, 4), width < 480 ? 5 : 9).filter(Number.isInteger)) {
@@ -50,7 +52,7 @@ function frame(host, { height = 250, yEnds, last, yName, rail }) {
 }
 
 export function describe(trial, study) {
-  const lines = [`Trial ${trial.number}: ${trial.queued ? "queued" : trial.state}`];
+  const lines = [`Trial ${trial.number}: ${wordFor(trial)}`];
   if (trial.cost !== null) lines.push(`${study.cost.label} ${withUnit(number(trial.cost), study.cost.unit)}`);
   for (const c of study.constraints) if (c.name in trial.measured) lines.push(`${c.name} ${withUnit(number(trial.measured[c.name]), c.unit)}`);
   if (trial.reason) lines.push(trial.reason);
@@ -65,7 +67,7 @@ export function costChart(host, state, onChoose) {
   const best = trials.find((t) => t.number === state.best);
   if (!trials.some((t) => t.state !== "pending")) return show(host, el("p", { cls: "empty" }, "Nothing told yet. The first results will appear here."));
   const f = frame(host, {
-    yEnds: ends(told.map((t) => t.cost), [best?.cost]), last: trials.length - 1, yName: study.cost.label, rail: "crash",
+    yEnds: ends(told.map((t) => t.cost), [best?.cost]), last: trials.length - 1, yName: named(study.cost, study.cost.label), rail: "none",
   });
   const sign = study.direction === "maximize" ? -1 : 1;
   let path = "", top = Infinity;
@@ -79,13 +81,12 @@ export function costChart(host, state, onChoose) {
   }
   for (const t of trials) {
     const x = f.x(t.number);
-    if (t.state === "success") f.plot.append(svg("circle", { cls: t === best ? "best-dot" : "success", cx: x, cy: f.clampY(t.cost), r: t === best ? 6.5 : 4 }));
-    else if (t.state === "crash") f.plot.append(cross(x, f.railY, 4.5, "cross"));
-    else if (t.state === "void") f.plot.append(svg("circle", { cls: "ring", cx: x, cy: f.railY, r: 4 }));
-    const step = Math.max(6, f.x(1) - f.x(0));
-    f.plot.append(tooltip(svg("rect", { cls: "hit", x: x - step / 2, y: f.top, width: step, height: f.railY - f.top + 12, onclick: () => onChoose(t.number) }), describe(t, study)));
+    if (t === best) f.plot.append(svg("circle", { cls: "best-dot", cx: x, cy: f.clampY(t.cost), r: 6.5 }));
+    else if (looks(t.state).rail || (t.state !== "pending" && t.cost === null)) f.plot.append(mark(t.state, x, f.railY));
+    else if (t.state !== "pending") f.plot.append(mark(t.state, x, f.clampY(t.cost)));
   }
-  host.append(el("div", { cls: "key" }, key("success", "success"), key("best-line", "best so far"), key("cross", "crash"), key("ring", "void"), open.length ? key("pending", "under way, with what is expected") : null));
+  hits(host, f, trials, onChoose, (t) => describe(t, study));
+  host.append(el("div", { cls: "key" }, key("best-line", "best so far"), seen(trials).map((s) => stateKey(s)), open.length ? key("pending", "under way, with what is expected") : null));
 }
 
 export function levelChart(host, state, name, onChoose) {
@@ -93,7 +94,7 @@ export function levelChart(host, state, name, onChoose) {
   const c = study.constraints.find((k) => k.name === name);
   if (!c) return show(host, el("p", { cls: "empty" }, "No constraint is measured: crashes are learnt from their settings alone."));
   const measured = trials.filter((t) => name in t.measured && t.state !== "void" && t.state !== "pending");
-  const crashes = trials.filter((t) => t.state === "crash" && !(name in t.measured));
+  const bare = trials.filter((t) => looks(t.state).rail && t.state !== "void" && !(name in t.measured));
   const levels = (insight?.history?.[name] ?? []).filter((l) => l.value !== null);
   if (!measured.length && !levels.length) return show(host, el("p", { cls: "empty" }, `No ${name} measured yet.`));
   const latest = levels.at(-1);
@@ -101,7 +102,7 @@ export function levelChart(host, state, name, onChoose) {
   const level = latest ? withUnit(number(latest.value), c.unit) : "", isOpen = latest?.interval?.includes(null);
   const said = !latest ? "threshold" : el("b", { cls: "said" }, isOpen ? latest.words : latest.learned ? `crashes ${c.side} ${level}` : `known: crashes ${c.side} ${level}`);
   const f = frame(host, {
-    yEnds: ends(measured.map((t) => t.measured[name]), [latest?.value, ...(latest?.interval ?? [])]), last: trials.length - 1, yName: name, rail: "crash",
+    yEnds: ends(measured.map((t) => t.measured[name]), [latest?.value, ...(latest?.interval ?? []).filter((x) => x !== null)]), last: trials.length - 1, yName: named(c), rail: "none",
   });
   const banded = levels.filter((l) => l.interval);
   if (banded.length) {
@@ -111,26 +112,34 @@ export function levelChart(host, state, name, onChoose) {
     f.plot.append(svg("path", { cls: "level-band", d: `M${upper.join("L")}L${f.right} ${high(end)}L${f.right} ${low(end)}L${lower.join("L")}Z` }));
   }
   if (levels.length) f.plot.append(svg("path", { cls: "level", d: `M${levels.map((l) => `${f.x(l.number)} ${f.clampY(l.value)}`).join("L")}H${f.right}` }));
-  for (const t of measured) {
-    f.plot.append(t.state === "crash" ? cross(f.x(t.number), f.clampY(t.measured[name]), 4.5, "cross") : svg("circle", { cls: "success", cx: f.x(t.number), cy: f.clampY(t.measured[name]), r: 4 }));
-  }
-  for (const t of crashes) f.plot.append(cross(f.x(t.number), f.railY, 4.5, "cross"));
+  for (const t of measured) f.plot.append(mark(t.state, f.x(t.number), f.clampY(t.measured[name])));
+  for (const t of bare) f.plot.append(mark(t.state, f.x(t.number), f.railY));
   const byNumber = new Map(levels.map((l) => [l.number, l]));
-  for (const t of trials) {
-    const step = Math.max(6, f.x(1) - f.x(0)), level = byNumber.get(t.number);
-    const learnt = level ? `\nlearnt by then: ${number(level.value)}${level.interval ? ` (${number(level.interval[0])} to ${level.interval[1] === null ? "open" : number(level.interval[1])})` : ""}` : "";
-    f.plot.append(tooltip(svg("rect", { cls: "hit", x: f.x(t.number) - step / 2, y: f.top, width: step, height: f.railY - f.top + 12, onclick: () => onChoose(t.number) }), describe(t, study) + learnt));
-  }
-  host.append(el("div", { cls: "key" }, key("success", `${name} of a success`), key("level", said), key("level-band", "its 90 % interval"), key("cross", "crash")));
+  const learnt = (level) => (level ? `\nlearnt by then: ${level.words}` : "");
+  hits(host, f, trials, onChoose, (t) => describe(t, study) + learnt(byNumber.get(t.number)));
+  host.append(el("div", { cls: "key" }, key("level", said), key("level-band", isOpen ? "its 90 % interval, open at one end" : "its 90 % interval"), seen([...measured, ...bare]).map((s) => stateKey(s, s === "success" ? `${c.name} of a success` : `${looks(s).word}, where measured at its value`))));
 }
 
-function key(cls, words) {
+// What catches pointer and keyboard: one column per trial.
+function hits(host, f, trials, onChoose, words) {
+  const step = Math.max(6, f.x(1) - f.x(0));
+  const made = trials.map((t) => tooltip(svg("rect", { cls: "hit", "data-number": t.number, "aria-label": words(t).replaceAll("\n", ", "), x: f.x(t.number) - step / 2, y: f.top, width: step, height: f.railY - f.top + 12, rx: 3, onclick: () => onChoose(t.number) }), words(t)));
+  f.plot.append(...made);
+  reachable(host, f.plot, made, onChoose);
+}
+
+const seen = (trials) => Object.keys(STATES).filter((s) => s !== "pending" && trials.some((t) => t.state === s));
+
+export function stateKey(state, words = looks(state).word) {
+  return el("span", {}, svg("svg", { cls: "plot", style: { width: "18px", height: "12px" }, viewBox: "0 0 18 12", "aria-hidden": "true" }, mark(state, 9, 6, 3.4)), words);
+}
+
+export function key(cls, words) {
   const shapes = {
-    cross: () => cross(9, 6, 3.6, "cross"), ring: () => svg("circle", { cls, cx: 9, cy: 6, r: 4 }), pending: () => svg("circle", { cls, cx: 9, cy: 6, r: 4 }),
-    success: () => svg("circle", { cls, cx: 9, cy: 6, r: 4 }), "level-band": () => svg("rect", { cls, x: 0, y: 1, width: 18, height: 10 }),
+    pending: () => svg("circle", { cls, cx: 9, cy: 6, r: 4 }), "level-band": () => svg("rect", { cls, x: 0, y: 1, width: 18, height: 10 }),
   };
   const shape = shapes[cls] ?? (() => svg("path", { cls, d: "M0 6H18" }));
-  return el("span", {}, svg("svg", { cls: "plot", width: 18, height: 12, style: { width: "18px", height: "12px" }, "aria-hidden": "true" }, shape()), words);
+  return el("span", {}, svg("svg", { cls: "plot", viewBox: "0 0 18 12", style: { width: "18px", height: "12px" }, "aria-hidden": "true" }, shape()), words);
 }
 
 export function matterBars(host, state) {

@@ -41,6 +41,14 @@ export function setting(value, parameter) {
 export const percent = (p) => (p === null || p === undefined ? "–" : p > 0.995 && p < 1 ? "> 99 %" : `${Math.round(100 * p)} %`);
 export const withUnit = (text, unit) => (unit ? `${text} ${unit}` : text);
 
+// A moment, given in seconds since 1970: the time, with its day if that is another.
+export function when(seconds) {
+  const at = new Date(1000 * seconds), time = `${at.getHours()}:${String(at.getMinutes()).padStart(2, "0")}`;
+  return at.toDateString() === new Date().toDateString() ? time : `${at.getFullYear()}-${String(at.getMonth() + 1).padStart(2, "0")}-${String(at.getDate()).padStart(2, "0")} ${time}`;
+}
+
+export const duration = (seconds) => (seconds < 90 ? `${Math.round(seconds)} s` : seconds < 5400 ? `${Math.round(seconds / 60)} min` : `${number(seconds / 3600, 2)} h`);
+
 let tip = null;
 export function tooltip(node, words) {
   const place = (event) => {
@@ -54,5 +62,10 @@ export function tooltip(node, words) {
   node.addEventListener("pointermove", place);
   node.addEventListener("pointerdown", place);
   node.addEventListener("pointerleave", () => { if (tip) tip.hidden = true; });
+  node.addEventListener("focus", () => { // by keyboard: beside what is marked
+    const box = node.getBoundingClientRect();
+    if (node.matches(":focus-visible")) place({ clientX: box.right, clientY: box.top + 20 });
+  });
+  node.addEventListener("blur", () => { if (tip) tip.hidden = true; });
   return node;
 }

@@ -2,13 +2,20 @@
 
 import { call, enter, insist, listen, Refused, requestId } from "./api.js";
 import { blameTable, costChart, levelChart, matterBars } from "./charts.js";
-import { byId, el, number, percent, setting, show, withUnit } from "./dom.js";
-import { logTable, trialDialog } from "./log.js";
+import { importDialog, nameDialog, studiesDialog, tokenDialog, trialDialog } from "./dialogs.js";
+import { byId, el, number, show, when, withUnit } from "./dom.js";
+import { findings } from "./findings.js";
+import { logTable } from "./log.js";
 import { Now } from "./now.js";
 import { Slices } from "./slices.js";
+import { looks, STATES } from "./states.js";
+import { useTheme } from "./theme.js";
 
-let state = null, chosen = null, level = null, lastTold = null;
-const now = new Now(byId("now"), { next, tell, choose, copy, goesOn });
+let state = null, pointed = null, level = null, lastTold = null, preparing = false;
+const kept = (key, start) => (value) => { if (value !== undefined) localStorage.setItem(key, value ? "yes" : "no"); return (localStorage.getItem(key) ?? start) === "yes"; };
+const goesOn = kept("crashbo-go-on", "yes"), prepares = kept("crashbo-ahead", "no");
+const who = (name) => { if (name !== undefined) localStorage.setItem("crashbo-who", name); return localStorage.getItem("crashbo-who") ?? ""; };
+const now = new Now(byId("now"), { next, tell, choose, copy, undo, repeatBest, goesOn, prepares: (v) => { const on = prepares(v); if (v) prepare(); return on; }, correct: (trial, typedIn) => fix(trial, typedIn), notice: (text) => toast(text) });
 const slices = new Slices(byId("slices"));
 
 // ---- state
@@ -28,59 +35,64 @@ function refresh() {
 async function fetchState() {
   try {
     state = await call("/api/state");
+    byId("trouble").hidden = true;
     draw();
+    prepare();
   } catch (error) {
-    if (error instanceof Refused && error.status === 401) await askToken();
+    if (!(error instanceof Refused)) return; // the link tells when the server is away
+    if (error.status === 401) return tokenDialog();
+    byId("trouble").textContent = error.message;
+    byId("trouble").hidden = false;
   }
 }
 
 const open = () => state?.trials.filter((t) => t.open) ?? [];
-const current = () => open().find((t) => t.number === chosen) ?? open()[0] ?? null;
 
 function draw() {
-  const { study, trials } = state, t = current();
-  state.current = t;
-  document.title = t ? `#${t.number} · ${study.name} · crashbo` : `${study.name} · crashbo`;
-  byId("study-name").textContent = study.name;
+  const { study, trials } = state;
+  now.update(state);
+  state.current = now.trial;
+  document.title = now.trial ? `#${now.trial.number} · ${study.name} · crashbo` : `${study.name} · crashbo`;
+  byId("study-name").textContent = byId("study-name").title = study.name;
   byId("study-goal").textContent = `${study.direction === "maximize" ? "highest" : "lowest"} ${study.cost.label}${riskWords(study.risk)}`;
   byId("cost-title").textContent = study.cost.label[0].toUpperCase() + study.cost.label.slice(1);
   byId("thinking").hidden = !state.thinking;
   counts(study, trials);
-  now.update(state, t);
-  findings();
+  around();
+  findings(byId("found"), byId("findings"), state);
   costChart(byId("chart-cost"), state, point);
   drawLevels();
-  slices.update(state, t);
+  slices.update(state, now.trial);
   matterBars(byId("chart-matter"), state);
   blameTable(byId("chart-blame"), state, point);
-  logTable(byId("log"), state, chosen, { fix, undo });
+  logTable(byId("log"), state, pointed, { fix, undo });
 }
 
 function riskWords(risk) {
   if (risk?.kind === "Price") return `, a crash costs ${risk.crash} trials`;
   if (risk?.kind === "MinSafe") return `, P(safe) at least ${Math.round(100 * risk.p)} %`;
-  if (risk?.kind === "Budget") return `, at most ${risk.crashes} crashes`;
+  if (risk?.kind === "Budget") return `, at most ${risk.crashes} crashes${risk.trials ? ` in ${risk.trials} trials` : ""}`;
   return "";
 }
 
 function counts(study, trials) {
   const count = (s) => trials.filter((t) => t.state === s).length, best = trials.find((t) => t.number === state.best);
-  const item = (name, value, cls = "") => el("div", { cls }, el("dt", {}, name), el("dd", {}, value));
-  show(byId("counts"), item("successes", String(count("success"))), item("crashes", String(count("crash")), "crash"), item("voids", String(count("void"))),
-    item("best", best ? [withUnit(number(best.cost), study.cost.unit), el("small", {}, ` #${best.number}`)] : "–"));
+  const item = (name, value, cls = "") => el("div", { cls }, el("span", { cls: "dd" }, value), el("span", { cls: "dt" }, name));
+  const left = study.risk?.kind === "Budget" ? Math.max(0, study.risk.crashes - count("crash")) : null;
+  const shown = Object.keys(STATES).filter((s) => s !== "pending" && (STATES[s].counted || count(s)));
+  show(byId("counts"), shown.map((s) => item(looks(s).many, String(count(s)), s)),
+    left === null ? null : item("crashes left", `${left} of ${study.risk.crashes}`, left ? "" : "crash"),
+    item(best ? `best, #${best.number}` : "best", best ? withUnit(number(best.cost), study.cost.unit) : "–"));
 }
 
-function findings() {
-  const { study, insight } = state, best = state.trials.find((t) => t.number === state.best), told = insight?.recommended;
-  byId("found").hidden = !best;
-  if (!best) return;
-  const row = (name, left, right, cls = "") => el("tr", { cls }, el("th", { scope: "row" }, name), el("td", {}, left), told ? el("td", {}, right) : null);
-  show(byId("findings"), el("table", { cls: "findings" },
-    el("thead", {}, el("tr", {}, el("th", {}), el("th", { scope: "col" }, `best, trial ${best.number}`), told ? el("th", { scope: "col" }, "recommended") : null)),
-    el("tbody", {}, row(withUnit(study.cost.label, study.cost.unit && `(${study.cost.unit})`), number(best.cost), told?.cost ? `${number(told.cost[0])} ± ${number(told.cost[2] - told.cost[0], 2)}` : ""),
-      row("P(safe)", "succeeded", told ? percent(told.p_safe) : ""),
-      study.parameters.map((p, i) => row(withUnit(p.name, p.unit && `(${p.unit})`), p.name in best.params ? setting(best.params[p.name], p) : "", told && p.name in told.params ? setting(told.params[p.name], p) : "", i ? "" : "rule")))),
-    insight?.exhausted ? el("p", {}, "Nothing is left to gain: repeat the best, or stop.") : null);
+function around() {
+  const { halted, read_only: readOnly } = state;
+  byId("who").textContent = who() ? who() : "Who?";
+  byId("who").setAttribute("aria-label", who() ? `At the bench: ${who()}` : "Who is at the bench?");
+  byId("halt").hidden = Boolean(halted) || readOnly;
+  byId("halted").hidden = !halted;
+  if (halted) show(byId("halted"), el("span", {}, `No trials are handed out since ${when(halted.at)}${halted.who ? `, by ${halted.who}` : ""}${halted.why ? `: ${halted.why}` : ""}. Results can still be told.`), readOnly ? null : el("button", { type: "button", cls: "answer", id: "resume", onclick: resume }, "Resume"));
+  for (const id of ["add", "import"]) byId(id).hidden = readOnly;
 }
 
 function drawLevels() {
@@ -97,9 +109,9 @@ async function next() {
   let asked = null;
   now.busy = true;
   now.complain("");
-  now.update(state, current());
+  now.update(state);
   try {
-    asked = chosen = (await insist("/api/ask", { request: requestId() })).number;
+    asked = (await insist("/api/ask", { request: requestId() })).number;
   } catch (error) {
     setTimeout(() => now.complain(error.message), 0);
   }
@@ -108,64 +120,96 @@ async function next() {
   return asked;
 }
 
-async function tell(trial, body) {
-  const buttons = byId("now").querySelectorAll("button");
-  buttons.forEach((b) => { b.disabled = true; });
-  try {
-    const said = await insist(`/api/trials/${trial.number}/tell`, { ...body, request: requestId() });
-    const mine = { number: said.number, asked: null }; // asked: a promise, since an undo may come before its answer
-    lastTold = mine;
-    toast(words(said), "Undo", () => undo(said.number));
-    document.activeElement?.blur();
-    chosen = null;
-    await refresh();
-    if (goesOn() && !open().some((t) => t.number !== said.number)) await (mine.asked = next());
-  } catch (error) {
-    now.complain(error.message);
-    buttons.forEach((b) => { b.disabled = false; });
-  }
+// The next setting, chosen while the machine runs: without the result of this one, since that is not known yet.
+async function prepare() {
+  if (!prepares() || preparing || state.halted || state.read_only || open().length !== 1 || state.trials.some((t) => t.choosing || t.queued)) return;
+  preparing = true;
+  try { await call("/api/ask", { request: requestId() }); } catch { /* asked for again with the next change */ } finally { preparing = false; }
 }
 
-function words(t) {
-  const { study } = state;
-  return t.state === "success" ? `Trial ${t.number}: ${study.cost.label} ${withUnit(number(t.cost), study.cost.unit)}` : `Trial ${t.number}: ${t.state}${t.reason ? `, ${t.reason}` : ""}`;
+async function repeatBest() {
+  const best = state.trials.find((t) => t.number === state.best);
+  try { await insist("/api/wish", { params: best.params, beyond: true }); await next(); } catch (error) { now.complain(error.message); }
+}
+
+let sent = null; // what was sent last: once more after a lost answer, it has the same request id
+async function tell(trial, body) {
+  const key = JSON.stringify([trial.number, body]);
+  if (sent?.key !== key) sent = { key, request: requestId() };
+  now.busy = true;
+  now.arm();
+  try {
+    const said = await insist(`/api/trials/${trial.number}/tell`, { ...body, who: who(), request: sent.request });
+    const mine = { number: said.number, asked: null }; // asked: a promise, since an undo may come before its answer
+    lastTold = mine;
+    now.told(said.number);
+    document.activeElement?.blur();
+    now.busy = false;
+    await refresh();
+    if (goesOn() && !state.halted && !open().some((t) => t.number !== said.number)) await (mine.asked = next());
+  } catch (error) {
+    now.busy = false;
+    now.complain(error instanceof Refused ? error.message : "The server does not answer. What you typed is kept: press it again.");
+    if (error instanceof Refused && error.status === 409) await refresh();
+    now.arm();
+  }
 }
 
 // Takes the last word on a trial back. What was asked for because of it, and was not told, is withdrawn.
-async function undo(number) {
-  const target = number ?? lastTold?.number ?? latestTold();
+async function undo(target) {
   if (target === undefined) return;
   try {
-    await insist(`/api/trials/${target}/undo`, {});
+    await insist(`/api/trials/${target}/undo`, { who: who() });
     const asked = lastTold?.number === target ? await lastTold.asked : null;
-    if (asked !== null && state.trials[asked]?.open) await insist(`/api/trials/${asked}/void`, { reason: `withdrawn: trial ${target} was undone` });
+    if (asked !== null && state.trials[asked]?.open) await insist(`/api/trials/${asked}/void`, { reason: `withdrawn: trial ${target} was undone`, who: who() });
     lastTold = null;
-    chosen = target;
     toast(`Trial ${target}: last word taken back`);
+    await refresh();
+    if (state.trials[target]?.open) choose(target);
+  } catch (error) {
+    toast(error.message);
+    await refresh();
+  }
+}
+
+function fix(trial, typedIn = null) {
+  trialDialog(state.study, trial, who(), async (body) => {
+    await insist(`/api/trials/${trial.number}/fix`, body);
+    if (typedIn) now.told(trial.number);
+    toast(`Trial ${trial.number} corrected`);
+    await refresh();
+  }, typedIn);
+}
+
+async function resume() {
+  try { await insist("/api/resume", {}); } catch (error) { toast(error.message); }
+  await refresh();
+}
+
+async function halt() {
+  try { await insist("/api/halt", { who: who() }); toast("No more trials are handed out"); } catch (error) { toast(error.message); }
+  await refresh();
+}
+
+async function report() {
+  byId("report").disabled = true;
+  toast("The report is being written. This may take a minute.");
+  try {
+    const answer = await fetch("/api/report.html");
+    if (!answer.ok) throw new Error((await answer.json()).error);
+    const link = el("a", { href: URL.createObjectURL(await answer.blob()), download: answer.headers.get("content-disposition")?.match(/filename="(.+)"/)?.[1] ?? "report.html" });
+    link.click();
+    toast("The report is written");
   } catch (error) {
     toast(error.message);
   }
-  await refresh();
+  byId("report").disabled = false;
 }
 
-function latestTold() {
-  const told = state.trials.filter((t) => t.state !== "pending");
-  return told.length ? told.reduce((a, b) => (b.at > a.at ? b : a)).number : undefined;
-}
-
-function fix(trial) {
-  trialDialog(byId("dialog"), state.study, trial, async (body) => { await insist(`/api/trials/${trial.number}/fix`, body); toast(`Trial ${trial.number} corrected`, "Undo", () => undo(trial.number)); await refresh(); });
-}
-
-byId("add").addEventListener("click", () => trialDialog(byId("dialog"), state.study, null, async (body) => {
-  const said = await insist("/api/trials", { ...body, request: requestId() });
-  toast(words(said));
-  await refresh();
-}));
-
-function choose(number) { chosen = number; draw(); }
+function choose(number) { now.choose(number); draw(); }
 function point(number) {
-  chosen = number;
+  pointed = number;
+  if (state.trials[number]?.open) now.choose(number);
   draw();
   byId(`trial-${number}`)?.scrollIntoView({ block: "nearest" });
 }
@@ -179,57 +223,34 @@ async function copy(trial) {
   }
 }
 
-function goesOn(value) {
-  if (value !== undefined) localStorage.setItem("crashbo-go-on", value ? "yes" : "no");
-  return localStorage.getItem("crashbo-go-on") !== "no";
-}
-
-async function askToken() {
-  const dialog = byId("dialog");
-  if (dialog.open) return;
-  await new Promise((done) => {
-    const input = el("input", { name: "token", type: "password", autocomplete: "current-password", "aria-label": "token" }), complaint = el("p", { cls: "error", role: "alert" });
-    const form = el("form", { cls: "tell" }, el("h3", {}, "This bench asks for its token"), el("label", { cls: "field" }, "token", input), complaint, el("button", { type: "submit", cls: "big success" }, "Enter"));
-    form.addEventListener("submit", async (event) => {
-      event.preventDefault();
-      try { await call("/api/session", { token: input.value }); dialog.close(); location.reload(); done(); } catch (error) { complaint.textContent = error.message; }
-    });
-    show(dialog, form);
-    dialog.showModal();
-  });
-}
+byId("add").addEventListener("click", () => trialDialog(state.study, null, who(), async (body) => { const t = await insist("/api/trials", { ...body, request: requestId() }); toast(`Trial ${t.number} added`); await refresh(); }));
+byId("import").addEventListener("click", () => importDialog(state.study, who(), async (plan) => { toast(`${plan.new} trials added, ${plan.known} were there already`); await refresh(); }));
+byId("report").addEventListener("click", report);
+byId("studies").addEventListener("click", () => studiesDialog().catch((error) => toast(error.message)));
+byId("who").addEventListener("click", () => nameDialog(who(), (name) => { who(name); around(); }));
+byId("halt").addEventListener("click", halt);
 
 // ---- around it
 
 let hiding = 0;
-function toast(text, action, act) {
+function toast(text) {
   const box = byId("toast");
-  show(box, el("span", {}, text), action ? el("button", { type: "button", id: "toast-action", onclick: () => { box.hidden = true; act(); } }, action) : el("span"));
+  show(box, el("span", {}, text));
   box.hidden = false;
   clearTimeout(hiding);
-  hiding = setTimeout(() => { box.hidden = true; }, 12000);
+  hiding = setTimeout(() => { box.hidden = true; }, 6000);
 }
 
-function theme(value) {
-  document.documentElement.dataset.theme = value;
-  if (state) { draw(); slices.redraw(); }
-}
-const preferred = () => localStorage.getItem("crashbo-theme") ?? (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
-function turnTheme() {
-  localStorage.setItem("crashbo-theme", document.documentElement.dataset.theme === "dark" ? "light" : "dark");
-  theme(preferred());
-}
+const redraw = () => { if (state) { draw(); slices.redraw(); } };
+const turnTheme = useTheme(redraw);
 byId("theme").addEventListener("click", turnTheme);
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => theme(preferred()));
-theme(preferred());
 
 addEventListener("keydown", (event) => {
-  if (event.ctrlKey || event.metaKey || event.altKey || byId("dialog").open) return;
+  if (event.ctrlKey || event.metaKey || event.altKey || event.repeat || byId("dialog").open || !state) return;
   if (event.target.matches("input:not([type=checkbox]):not([type=range]), select")) { if (event.key === "Escape") event.target.blur(); return; }
-  const press = { n: "next", s: "tell-success", c: "tell-crash", v: "tell-void" }[event.key.toLowerCase()];
+  const press = { n: "next", s: "tell-success", c: "tell-crash", v: "tell-void", u: "undo" }[event.key.toLowerCase()];
   const cost = byId("now").querySelector("input[name=cost]");
-  if (event.key.toLowerCase() === "u") undo();
-  else if (event.key.toLowerCase() === "d") turnTheme();
+  if (event.key.toLowerCase() === "d") turnTheme();
   else if (press === "tell-success" && cost && !cost.value) cost.focus();
   else if (press) byId(press)?.click();
   else return;
@@ -237,8 +258,8 @@ addEventListener("keydown", (event) => {
 });
 
 let resizing = 0;
-addEventListener("resize", () => { clearTimeout(resizing); resizing = setTimeout(() => { if (state) { draw(); slices.redraw(); } }, 150); });
-setInterval(() => { if (state) now.update(state, current()); }, 30000);
+addEventListener("resize", () => { clearTimeout(resizing); resizing = setTimeout(redraw, 150); });
+setInterval(() => { if (state) now.update(state); }, 30000);
 
 function link(to) {
   const badge = byId("link");

@@ -1,127 +1,222 @@
-// The next setting in big figures, how risky it is, and the form in which its result is told.
+// The next setting in big figures, how risky it is, the form in which its result is told, and the bar of verdicts.
+//
+// A form belongs to one trial. While that is under way it stays, whatever others ask, tell or undo. When somebody else
+// tells it, the form says so and keeps what was typed. After every change of trial no verdict is taken for a second.
 
-import { el, number, percent, setting, show, withUnit } from "./dom.js";
+import { el, number, percent, setting, show, when, withUnit } from "./dom.js";
+import { named, outcomeFields, outcomeIn } from "./outcome.js";
+import { looks } from "./states.js";
+import { complaint } from "./typed.js";
 
 const ORIGINS = { design: "to fill the space", start: "as you wished", confirm: "a repeat", told: "" };
-
-// A tick beside a measurement: the machine stopped measuring before it got there.
-export function cutOff(c, checked = false) {
-  return el("label", { cls: "cut", title: `The true value lies there or ${c.side === "below" ? "below" : "above"}: the reading was cut off` }, el("input", { type: "checkbox", name: "cut", value: c.name, checked }), "cut off");
-}
+const REST = 1000; // ms without a verdict after a change of trial
+const VERDICTS = [["success", "Success", "S or ⏎"], ["crash", "Crash", "C"], ["void", "Void", "V"]];
 
 export class Now {
   constructor(host, doing) {
     this.host = host;
-    this.doing = doing; // { next, tell, choose }
-    this.head = el("div");
-    this.form = el("div");
-    show(host, this.head, this.form);
-    this.drawn = undefined;
+    this.doing = doing; // { next, tell, choose, copy, undo, correct, repeatBest, goesOn, prepares }
+    this.number = null; // of the trial that the form belongs to
+    this.drafts = new Map(); // what was typed, by trial
+    this.resting = 0;
+    this.head = el("div", { cls: "now-top" });
+    this.form = el("form", { cls: "tell", id: "tell-form", novalidate: true, autocomplete: "off", onsubmit: (e) => e.preventDefault(), oninput: () => this.keep() });
+    this.form.addEventListener("keydown", (event) => this.key(event));
+    this.words = el("div", { cls: "say", id: "form-error", role: "alert" });
+    this.buttons = VERDICTS.map(([kind, label, kbd]) => el("button", { type: "button", cls: `big ${kind}`, id: `tell-${kind}`, disabled: true, onclick: () => this.send(kind) }, label, el("kbd", {}, kbd)));
+    this.last = el("div", { cls: "last", id: "last" });
+    show(host, el("div", { cls: "now-scroll", tabindex: -1 }, this.head, this.form), el("div", { cls: "verdict-bar" }, this.words, el("div", { cls: "verdicts" }, this.buttons), this.last));
   }
 
-  update(state, current) {
+  // ---- which trial
+
+  get trial() { return this.state?.trials.find((t) => t.number === this.number) ?? null; }
+  get isElsewhere() { return Boolean(this.trial && !this.trial.open && !this.trial.late); }
+  get takes() { return Boolean(this.trial && !this.isElsewhere && !this.busy && !this.state.read_only && performance.now() >= this.resting); }
+
+  update(state) {
+    const before = this.state;
+    this.state = state;
     const open = state.trials.filter((t) => t.open);
-    show(this.head, open.length > 1 ? this.tabs(open, current) : null, current ? this.setting(state, current) : null);
-    const key = JSON.stringify([current?.number ?? null, current?.corrections, state.study.constraints, state.trials.some((t) => t.choosing), this.busy]);
-    if (key !== this.drawn) { // what somebody is typing must stay
-      this.drawn = key;
-      show(this.form, current ? this.tellForm(state.study, current) : this.askForm(state));
+    if (this.isElsewhere && !this.isTyped()) {
+      const { trial } = this;
+      this.doing.notice(`Trial ${trial.number} was told elsewhere: ${this.said(trial)}`);
+      this.drafts.delete(this.number);
+      this.number = null;
+    }
+    if (this.trial === null) this.turn(open[0]?.number ?? null);
+    else if (!before || JSON.stringify(before.study) !== JSON.stringify(state.study)) this.fields();
+    this.draw(open);
+  }
+
+  // Another trial: its own draft, and a second in which a click meant for the last one does nothing.
+  turn(number) {
+    if (number !== this.number) this.resting = performance.now() + REST;
+    this.number = number;
+    this.fields();
+    this.complain("");
+    clearTimeout(this.waking);
+    this.waking = setTimeout(() => this.arm(), REST + 20);
+  }
+
+  told(number) { // by this page
+    this.drafts.delete(number);
+    this.store();
+    if (this.number === number) { this.number = null; this.resting = performance.now() + REST; }
+  }
+
+  choose(number) { this.turn(number); this.draw(this.state.trials.filter((t) => t.open)); }
+
+  // ---- what was typed
+
+  fields() {
+    const { study } = this.state;
+    show(this.form, this.trial ? outcomeFields(study) : null);
+    delete this.form.dataset.sure;
+    for (const [name, value] of Object.entries(this.draft())) {
+      const inputs = this.form.elements[name] instanceof RadioNodeList ? [...this.form.elements[name]] : [this.form.elements[name]].filter(Boolean);
+      for (const input of inputs) if (input.type === "checkbox") input.checked = value.includes(input.value); else input.value = value;
     }
   }
 
-  tabs(open, current) {
-    return el("div", { cls: "tabs", role: "group", "aria-label": "Trials under way" },
-      open.map((t) => el("button", { type: "button", "aria-pressed": String(t === current), onclick: () => this.doing.choose(t.number) }, `Trial ${t.number}`)));
+  draft() {
+    try { this.drafts.size || (this.drafts = new Map(JSON.parse(sessionStorage.getItem(this.drawer()) ?? "[]"))); } catch { /* nothing was kept */ }
+    return this.drafts.get(this.number) ?? {};
   }
 
-  setting(state, trial) {
-    const { study, insight } = state, expected = insight?.expected?.[trial.number];
-    const many = study.parameters.length > 6;
+  keep() {
+    delete this.form.dataset.sure;
+    const out = {};
+    for (const input of this.form.querySelectorAll("input")) {
+      if (input.type === "checkbox") { if (input.checked) (out[input.name] ??= []).push(input.value); } else if (input.value) out[input.name] = input.value;
+    }
+    this.drafts.set(this.number, out);
+    this.store();
+  }
+
+  drawer() { return `crashbo-typed:${this.state.study.name}`; }
+  store() { try { sessionStorage.setItem(this.drawer(), JSON.stringify([...this.drafts])); } catch { /* full or forbidden: kept in memory alone */ } }
+  isTyped() { return Object.keys(this.draft()).length > 0; }
+
+  // ---- drawing
+
+  draw(open) {
+    const { state, trial } = this;
+    show(this.head, open.length > 1 ? this.tabs(open) : null, trial ? this.setting(trial) : this.asking());
+    this.form.setAttribute("aria-label", trial ? `Result of trial ${trial.number}` : "No trial");
+    if (this.isElsewhere) this.elsewhere(trial);
+    else if (this.saysElsewhere) this.complain("");
+    show(this.last, this.lastTold(state));
+    this.arm();
+  }
+
+  arm() { for (const b of this.buttons) b.disabled = !this.takes; }
+
+  tabs(open) {
+    return el("div", { cls: "tabs", role: "group", "aria-label": "Trials under way" },
+      open.map((t) => el("button", { type: "button", "aria-pressed": String(t.number === this.number), onclick: () => this.doing.choose(t.number) }, `Trial ${t.number}`)));
+  }
+
+  setting(trial) {
+    const { study, insight } = this.state, many = study.parameters.length > 4;
     const figure = (p) => {
       const text = setting(trial.params[p.name], p);
-      return el("div", {}, el("dt", { title: p.name }, p.name), el("dd", { cls: text.length > 9 ? "long" : "", title: String(trial.params[p.name]) }, text, p.unit ? el("small", {}, p.unit) : null));
+      return el("div", {}, el("dt", { title: named(p) }, named(p)), el("dd", { cls: text.length > 8 ? "long" : "", title: String(trial.params[p.name]) }, text));
     };
-    const why = trial.late ? "its lease ran out" : (ORIGINS[trial.origin] ?? "");
+    const why = trial.late ? "its lease ran out: a result still counts" : trial.admissible ? (ORIGINS[trial.origin] ?? "") : "nothing is as safe as you ask for: this is the safest";
     return [
-      el("div", { cls: "now-head" }, el("strong", {}, `Trial ${trial.number}`), why ? el("span", { cls: "why" }, why) : null, this.lease(trial)),
+      el("div", { cls: "now-head" }, el("strong", {}, `Trial ${trial.number}`), el("span", { cls: trial.admissible ? "why" : "why warn" }, why || " "), this.lease(trial), el("button", { type: "button", cls: "quiet", onclick: () => this.doing.copy(trial), "aria-label": "Copy setting" }, "Copy")),
       el("dl", { cls: many ? "setting many" : "setting", id: "setting" }, study.parameters.filter((p) => p.name in trial.params).map(figure)),
-      this.odds(study, trial, expected, insight),
+      this.odds(study, trial, insight),
     ];
   }
 
   lease(trial) {
-    if (!trial.lease) return null;
+    if (!trial.lease || !trial.open) return null;
     const left = trial.lease - Date.now() / 1000;
     return el("span", { cls: "why" }, left > 0 ? `given up in ${left > 5400 ? `${Math.round(left / 3600)} h` : `${Math.max(1, Math.round(left / 60))} min`}` : "its lease ran out");
   }
 
-  odds(study, trial, expected, insight) {
-    const p = trial.p_safe ?? expected?.p_safe, model = trial.p_model;
-    if (p === null || p === undefined) return el("div", { cls: "odds" }, el("div", { cls: "cap" }, "P(safe)"), el("div", { cls: "cap" }, "not known before the first results"));
-    const tone = p >= 0.85 ? "var(--next)" : p >= 0.5 ? "var(--level)" : "var(--crash)";
-    const lines = [];
-    if (typeof model === "number" && percent(model) !== percent(p)) lines.push(el("span", { title: "P(safe) is that of the moment when the setting was chosen: the model's, corrected by how earlier proposals turned out" }, "by the model alone ", el("b", {}, percent(model))));
-    if (expected?.cost) lines.push(el("span", {}, `expected ${study.cost.label} `, el("b", {}, withUnit(number(expected.cost[0], 3), study.cost.unit)), ` (${number(expected.cost[1], 3)} to ${number(expected.cost[2], 3)})`));
-    for (const c of study.constraints) {
-      const e = expected?.measured?.[c.name], level = insight?.levels?.[c.name]?.value;
-      if (e) lines.push(el("span", {}, `expected ${c.name} `, el("b", {}, withUnit(number(e[0], 3), c.unit)), level ? `, crashes ${c.side} ${number(level, 3)}` : ""));
-    }
+  // Every line has its place before its value is known, so that nothing moves when it comes.
+  odds(study, trial, insight) {
+    const expected = insight?.expected?.[trial.number], p = trial.p_safe ?? expected?.p_safe ?? null, model = trial.p_model;
+    const tone = p === null ? "var(--soft)" : p >= 0.85 ? "var(--next)" : p >= 0.5 ? "var(--level)" : "var(--crash)";
+    const differs = typeof model === "number" && percent(model) !== percent(p);
+    const row = (name, e, more = []) => el("tr", {}, el("th", { scope: "row", title: name }, name), el("td", {}, e ? number(e[0], 3) : "–"), el("td", { cls: "range" }, e ? `${number(e[1], 2)} to ${number(e[2], 2)}` : ""), el("td", { cls: "limit", title: more[1] ?? "" }, more[0] ?? ""));
+    const limit = (c) => {
+      const level = insight?.levels?.[c.name], end = level?.interval?.find((x) => x !== null);
+      return level?.value === null || level?.value === undefined ? [] : [level.interval?.includes(null) ? `${c.side === "below" ? "≤" : "≥"} ${number(end, 3)}` : number(level.value, 3), level.words];
+    };
+    return el("div", { cls: "odds", style: { "--tone": tone } },
+      el("div", { cls: "odds-top" }, el("div", {}, el("div", { cls: "cap" }, "P(safe)"), el("div", { cls: "figure", id: "p-safe" }, p === null ? "–" : percent(p))),
+        el("div", { cls: "odds-side" }, el("div", { cls: "gauge", role: "meter", "aria-label": "P(safe)", "aria-valuemin": 0, "aria-valuemax": 1, "aria-valuenow": (p ?? 0).toFixed(3), "aria-valuetext": p === null ? "not known yet" : percent(p) }, el("i", { style: { width: `${100 * (p ?? 0)}%` } })),
+          el("div", { cls: "cap", id: "p-crash" }, p === null ? "how likely it is to crash is not known yet" : `crashes with ${percent(1 - p)}${differs ? `; ${percent(1 - model)} by the model alone` : ""}`))),
+      el("table", { cls: "expect", "aria-label": "What is expected" }, el("thead", {}, el("tr", {}, ["expected", "", "90 %", "threshold"].map((h) => (h ? el("th", { scope: "col" }, h) : el("td", {}))))), el("tbody", {},
+        row(named(study.cost, study.cost.label), expected?.cost),
+        study.constraints.filter((c) => c.measured).map((c) => row(named(c), expected?.measured?.[c.name], limit(c))))));
+  }
+
+  asking() {
+    const { state } = this, choosing = this.busy || state.trials.some((t) => t.choosing), none = !state.trials.some((t) => t.state !== "pending");
+    const done = state.insight?.exhausted && state.best !== null;
+    const words = state.halted ? "No trials are handed out until they are resumed." : state.read_only ? "This store is read-only: it can be looked at." : done ? "Nothing is left to gain: repeat the best, or stop." : none ? "Nothing was told yet. The first settings fill the space; after them the search takes over." : "The models have taken in all results so far.";
     return [
-      el("div", { cls: "odds", style: { "--tone": tone } },
-        el("div", {}, el("div", { cls: "cap" }, "P(safe)"), el("div", { cls: "big", id: "p-safe" }, percent(p))),
-        el("div", {}, el("div", { cls: "gauge", role: "meter", "aria-label": "P(safe)", "aria-valuemin": 0, "aria-valuemax": 1, "aria-valuenow": p.toFixed(3) }, el("i", { style: { width: `${100 * p}%` } })), el("div", { cls: "expect" }, lines))),
-      trial.admissible ? null : el("p", { cls: "warn" }, "Nothing is as safe as you ask for: this is the safest setting."),
+      el("div", { cls: "now-head" }, el("strong", {}, choosing ? "Choosing the next setting …" : done ? "Nothing is left to gain" : none ? "Ready to begin" : "Ready for the next trial")),
+      el("p", { cls: "empty" }, words),
+      el("button", { type: "button", cls: "big next", id: "next", disabled: choosing || Boolean(state.halted) || state.read_only, onclick: () => this.doing.next() }, "Next trial", el("kbd", {}, "N")),
+      done && !state.halted && !state.read_only ? el("button", { type: "button", cls: "big void wide-button", id: "repeat-best", disabled: choosing, onclick: () => this.doing.repeatBest() }, `Repeat the best, trial ${state.best}`) : null,
     ];
   }
 
-  askForm(state) {
-    const choosing = this.busy || state.trials.some((t) => t.choosing);
-    const none = !state.trials.some((t) => t.state !== "pending");
+  // The last word of anybody, with its undo: it stays for as long as it is the last.
+  lastTold(state) {
+    const told = state.trials.filter((t) => t.state !== "pending" && !t.late), last = told.length ? told.reduce((a, b) => (b.at > a.at ? b : a)) : null;
+    const choice = (id, label, get, title) => el("label", { title }, el("input", { type: "checkbox", id, checked: get(), onchange: (e) => get(e.target.checked) }), label);
     return [
-      el("div", { cls: "now-head" }, el("strong", {}, choosing ? "Choosing the next setting …" : none ? "Ready to begin" : "Ready for the next trial")),
-      el("p", { cls: "empty" }, none ? "Nothing was told yet. The first settings fill the space; after them the search takes over." : "The models have taken in all results so far."),
-      el("button", { type: "button", cls: "big next", id: "next", disabled: choosing, onclick: () => this.doing.next() }, "Next trial", el("kbd", {}, "N")),
-      el("p", { cls: "error", id: "form-error", role: "alert" }),
+      el("div", { cls: "last-words" }, el("span", { title: last ? this.said(last) : "" }, last ? `Trial ${last.number}: ${this.said(last)}` : "Nothing told yet"),
+        el("button", { type: "button", cls: "quiet", id: "undo", disabled: !last || state.read_only, onclick: () => this.doing.undo(last.number) }, "Undo", el("kbd", {}, "U"))),
+      el("div", { cls: "checks" }, choice("go-on", "next at once", this.doing.goesOn, "Ask for the next trial as soon as one is told"),
+        choice("ahead", "prepare it meanwhile", this.doing.prepares, "The next setting is chosen before this result is told, and so without it")),
     ];
   }
 
-  tellForm(study, trial) {
-    const measured = study.constraints.filter((c) => c.measured);
-    const decimal = (name, label, unit) => el("label", { cls: "field" }, unit ? `${label} (${unit})` : label, el("input", { name, inputmode: "decimal", autocomplete: "off", enterkeyhint: "done" }));
-    const verdict = (kind, label, kbd) => el("button", { type: kind === "success" ? "submit" : "button", cls: `big ${kind}`, id: `tell-${kind}`, onclick: kind === "success" ? undefined : () => this.send(form, trial, kind) }, label, el("kbd", {}, kbd));
-    const form = el("form", { cls: "tell", novalidate: true, autocomplete: "off", "aria-label": `Result of trial ${trial.number}`, onsubmit: (e) => { e.preventDefault(); this.send(form, trial, "success"); } },
-      el("div", { cls: "fields" }, decimal("cost", study.cost.label, study.cost.unit), measured.map((c) => el("div", { cls: "with-cut" }, decimal(`m:${c.name}`, c.name, c.unit), cutOff(c))),
-        el("label", { cls: "field note" }, "note, kept with a crash or a void", el("input", { name: "note", maxlength: 500, autocomplete: "off" }))),
-      study.constraints.length > 1 ? el("div", { cls: "checks" }, "a crash was by", study.constraints.map((c) => el("label", {}, el("input", { type: "checkbox", name: "blame", value: c.name }), c.name))) : null,
-      el("div", { cls: "verdicts" }, verdict("success", "Success", "S or ⏎"), verdict("crash", "Crash", "C"), verdict("void", "Void", "V")),
-      el("p", { cls: "error", id: "form-error", role: "alert" }));
-    return [form, el("div", { cls: "after" }, el("div", { cls: "checks" }, el("label", {}, el("input", { type: "checkbox", id: "go-on", checked: this.doing.goesOn(), onchange: (e) => this.doing.goesOn(e.target.checked) }), "then ask for the next at once")),
-      el("button", { type: "button", cls: "quiet", onclick: () => this.doing.copy(trial) }, "Copy setting"))];
+  said(t) {
+    const { study } = this.state;
+    const what = t.state === "success" ? `${study.cost.label} ${withUnit(number(t.cost), study.cost.unit)}` : looks(t.state).word;
+    return [what, t.reason, t.who ? `by ${t.who}` : "", t.ended ? when(t.ended) : ""].filter(Boolean).join(", ");
   }
 
-  // Reads the form; what is wrong is said and nothing is sent.
-  send(form, trial, kind) {
-    const body = { measured: {} };
-    this.complain("");
-    for (const input of form.querySelectorAll("input[inputmode=decimal]")) {
-      const text = input.value.trim().replace("−", "-").replace(",", "."), value = Number(text);
-      const wrong = text ? !Number.isFinite(value) : input.name === "cost" && kind === "success";
-      input.setAttribute("aria-invalid", String(wrong));
-      if (wrong) { input.focus(); return this.complain(text ? `${input.parentElement.firstChild.textContent} must be a number; got "${text}".` : "A success has a value. If there was none, it is a crash or a void."); }
-      if (text && input.name === "cost" && kind === "success") body.cost = value;
-      if (text && input.name.startsWith("m:")) body.measured[input.name.slice(2)] = value;
+  elsewhere(trial) {
+    if (this.saysElsewhere === trial.at) return;
+    this.saysElsewhere = trial.at;
+    show(this.words, el("span", {}, `Trial ${trial.number} was told elsewhere: ${this.said(trial)}. What you typed is kept.`),
+      el("button", { type: "button", cls: "answer", id: "leave", onclick: () => { this.drafts.delete(this.number); this.store(); this.number = null; this.saysElsewhere = null; this.update(this.state); } }, "Leave it"),
+      el("button", { type: "button", cls: "answer", id: "correct-it", onclick: () => this.doing.correct(trial, this.draft()) }, "Correct it"));
+  }
+
+  // ---- verdicts
+
+  key(event) {
+    if (event.key !== "Enter" || event.target.type === "checkbox") return;
+    event.preventDefault();
+    if (event.target.name !== "note") this.send("success"); // who writes a note has not judged yet
+  }
+
+  send(kind) {
+    const { trial } = this;
+    if (trial && performance.now() < this.resting) this.complain(`This is trial ${trial.number} since a moment ago. Press once more.`);
+    if (!this.takes) return;
+    try {
+      const body = outcomeIn(this.form, this.state.study, kind);
+      this.complain("");
+      this.doing.tell(trial, body);
+    } catch (error) {
+      show(this.words, complaint(error, el));
     }
-    const cut = [...form.querySelectorAll("input[name=cut]:checked")].map((i) => i.value), bare = cut.find((name) => !(name in body.measured));
-    if (bare !== undefined && kind !== "void") return this.complain(`${bare} must have a value to be cut off.`);
-    if (cut.length && kind !== "void") body.censored = cut;
-    const note = form.elements.note.value.trim();
-    if (kind === "crash") { body.crash = note || true; body.blame = [...form.querySelectorAll("input[name=blame]:checked")].map((i) => i.value); }
-    if (kind === "void") body.void = note || true;
-    return this.doing.tell(trial, body);
   }
 
   complain(words) {
-    const place = this.host.querySelector("#form-error");
-    if (place) place.textContent = words;
+    this.saysElsewhere = null;
+    show(this.words, words);
   }
 }

@@ -1,9 +1,12 @@
 // Slices of cost and P(safe) through the space, with sliders for the parameters that are held.
 
 import { call } from "./api.js";
-import { describe, scale, ticks } from "./charts.js";
+import { describe, key, scale, stateKey, ticks } from "./charts.js";
 import { contour, legend, paint } from "./colours.js";
 import { el, number, percent, setting, show, svg, tooltip, withUnit } from "./dom.js";
+import { named } from "./outcome.js";
+import { reachable } from "./reach.js";
+import { cross, looks } from "./states.js";
 
 const SAFE = 0.9;
 
@@ -104,7 +107,7 @@ export class Slices {
     const { found, state } = this;
     if (found.axes.length === 1) return this.draw_line();
     const { study } = state, best = study.direction === "maximize" ? Math.max : Math.min;
-    const maps = [];
+    const maps = []; // the marks of each are its own
     if (found.cost) {
       const flat = found.cost.flat(), low = Math.min(...flat), high = Math.max(...flat);
       // The better, the brighter.
@@ -112,8 +115,18 @@ export class Slices {
       maps.push(this.map(`Expected ${study.cost.label}`, "cost", shares, [number(best === Math.max ? low : high), withUnit(number(best === Math.max ? high : low), study.cost.unit)], (i, j) => withUnit(number(found.cost[j][i]), study.cost.unit)));
     }
     maps.push(this.map("P(safe)", "safe", found.p_safe, ["0", "1"], (i, j) => percent(found.p_safe[j][i])));
-    show(this.maps, maps.map((m) => m.node));
+    show(this.maps, maps.map((m) => m.node), this.key());
     for (const m of maps) m.place();
+  }
+
+  // What the marks mean: the same in both maps.
+  key() {
+    const on = (shape, words) => el("span", {}, svg("svg", { cls: "plot swatch", viewBox: "0 0 18 14", style: { width: "18px", height: "14px" }, "aria-hidden": "true" }, shape), words);
+    return el("div", { cls: "key full-row" },
+      on([svg("path", { cls: "contour-under", d: "M0 7H18" }), svg("path", { cls: "contour", d: "M0 7H18" })], `P(safe) = ${SAFE}`),
+      on(svg("circle", { cls: "best-map", cx: 9, cy: 7, r: 5 }), "best"), on(svg("circle", { cls: "on-map", cx: 9, cy: 7, r: 3.8 }), "success"),
+      on([cross(9, 7, 4, "cross-map"), cross(9, 7, 4, "cross-map-top")], "crash"), on([svg("circle", { cls: "next-map", cx: 9, cy: 7, r: 5 }), svg("circle", { cls: "next-map-top", cx: 9, cy: 7, r: 5 })], "under way"),
+      el("span", {}, "Pale marks lie far from this slice."));
   }
 
   map(title, colours, shares, words, value) {
@@ -129,51 +142,54 @@ export class Slices {
       const width = box.clientWidth || 380, height = Math.round(Math.min(width * 0.78, 340));
       const left = 46, right = width - 8, top = 6, bottom = height - 36;
       const x = along(px, found.grid[0].length, left, right), y = along(py, found.grid[1].length, bottom, top);
-      const plot = svg("svg", { cls: "plot", viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `${title} over ${px.name} and ${py.name}` });
+      const plot = svg("svg", { cls: "plot", viewBox: `0 0 ${width} ${height}`, role: "group", "aria-label": `${title} over ${px.name} and ${py.name}` });
       Object.assign(heat.style, { left: `${left}px`, top: `${top}px`, width: `${right - left}px`, height: `${bottom - top}px` });
       axis(plot, px, x, (at) => ({ x: at, y: bottom + 15, "text-anchor": "middle" }));
       axis(plot, py, y, (at) => ({ x: left - 6, y: at + 4, "text-anchor": "end" }));
-      plot.append(svg("text", { cls: "axis-name", x: right, y: height - 2, "text-anchor": "end" }, withUnit(px.name, px.unit && `(${px.unit})`)),
-        svg("text", { cls: "axis-name", x: 12, y: top, transform: `rotate(-90 12 ${top})`, "text-anchor": "end" }, withUnit(py.name, py.unit && `(${py.unit})`)));
+      plot.append(svg("text", { cls: "axis-name", x: right, y: height - 2, "text-anchor": "end" }, named(px)),
+        svg("text", { cls: "axis-name", x: 12, y: top, transform: `rotate(-90 12 ${top})`, "text-anchor": "end" }, named(py)));
       if (px.kind !== "choice" && py.kind !== "choice") {
         const at = (i, j) => [left + (i / (found.grid[0].length - 1)) * (right - left), bottom + (j / (found.grid[1].length - 1)) * (top - bottom)];
         const line = contour(found.p_safe, SAFE, at);
         plot.append(svg("path", { cls: "contour-under", d: line }), svg("path", { cls: "contour", d: line }));
       }
-      this.marks(plot, px, py, x, y);
+      const placed = this.marks(plot, px, py, x, y);
       const cell = (event) => {
         const r = plot.getBoundingClientRect(), k = width / r.width;
         const u = ((event.clientX - r.left) * k - left) / (right - left), v = 1 - ((event.clientY - r.top) * k - top) / (bottom - top);
         if (u < 0 || u > 1 || v < 0 || v > 1) return "";
-        const near = this.near(event, plot);
+        const near = this.near(event, plot, placed);
         const i = index(u, found.grid[0].length, px), j = index(v, found.grid[1].length, py);
         return near ?? `${px.name} ${setting(found.grid[0][i], px)}, ${py.name} ${setting(found.grid[1][j], py)}\n${title} ${value(i, j)}`;
       };
       show(box, heat, tooltip(plot, cell));
+      reachable(box, plot, placed.map((m) => m.hit), () => {});
     };
     return { node, place };
   }
 
   marks(plot, px, py, x, y) {
-    this.placed = [];
-    const order = { void: -1, success: 0, crash: 1, pending: 2 };
-    for (const t of [...this.state.trials].sort((a, b) => order[a.state] - order[b.state])) {
-      if (t.state === "void" || (t.state === "pending" && !t.open) || !(px.name in t.params)) continue;
+    const placed = [], drawn = this.state.trials.filter((t) => looks(t.state).order !== null);
+    for (const t of drawn.sort((a, b) => looks(a.state).order - looks(b.state).order)) {
+      if ((t.state === "pending" && !t.open) || !(px.name in t.params)) continue;
       if ([px, py].some((p) => share(p, t.params[p.name]) < 0 || share(p, t.params[p.name]) > 1)) continue; // told from outside the bounds
-      const cx = x(t.params[px.name]), cy = y(t.params[py.name]), near = this.nearness(t, px, py);
+      const cx = x(t.params[px.name]), cy = y(t.params[py.name]), near = this.nearness(t, px, py), best = t.number === this.state.best;
       const group = svg("g", { opacity: t.state === "pending" ? 1 : 0.25 + 0.75 * near });
-      if (t.state === "crash") for (const cls of ["cross-map", "cross-map-top"]) group.append(svg("path", { cls, d: `M${cx - 4} ${cy - 4}l8 8m0 -8l-8 8` }));
+      if (looks(t.state).shape === "cross") for (const cls of ["cross-map", "cross-map-top"]) group.append(cross(cx, cy, 4, cls));
       else if (t.state === "pending") for (const cls of ["next-map", "next-map-top"]) group.append(svg("circle", { cls, cx, cy, r: 8 }));
-      else group.append(svg("circle", { cls: t.number === this.state.best ? "best-map" : "on-map", cx, cy, r: t.number === this.state.best ? 6 : 3.8 }));
+      else group.append(svg("circle", { cls: best ? "best-map" : "on-map", cx, cy, r: best ? 6 : 3.8 }));
+      const hit = tooltip(svg("circle", { cls: "hit", cx, cy, r: 9, "data-number": t.number, "aria-label": describe(t, this.state.study).replaceAll("\n", ", ") }), describe(t, this.state.study));
+      placed.push({ t, cx, cy, hit });
       plot.append(group);
-      this.placed.push({ t, cx, cy, plot });
     }
+    plot.append(...placed.map((m) => m.hit));
+    return placed;
   }
 
-  near(event, plot) {
+  near(event, plot, placed) {
     const r = plot.getBoundingClientRect(), k = plot.viewBox.baseVal.width / r.width;
     const at = [(event.clientX - r.left) * k, (event.clientY - r.top) * k];
-    const hit = this.placed.find(({ cx, cy }) => Math.hypot(cx - at[0], cy - at[1]) < 8);
+    const hit = placed.find(({ cx, cy }) => Math.hypot(cx - at[0], cy - at[1]) < 8);
     return hit ? describe(hit.t, this.state.study) : null;
   }
 
@@ -189,19 +205,20 @@ export class Slices {
 
   draw_line() {
     const { found, state } = this, p = state.study.parameters.find((q) => q.name === found.axes[0]);
-    const panel = (title, mean, half, cls, ends, dots) => {
+    const panel = (title, unit, mean, half, cls, ends, dots) => {
       const box = el("div", { cls: "frame" });
       const place = () => {
-        const width = box.clientWidth || 380, height = 230, left = 46, right = width - 8, top = 8, bottom = height - 34;
+        const width = box.clientWidth || 380, height = 244, left = 46, right = width - 8, top = 22, bottom = height - 34;
         const n = found.grid[0].length, x = along(p, n, left, right), y = scale(...ends, bottom, top);
         const plot = svg("svg", { cls: "plot", viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `${title} over ${p.name}` });
         for (const t of ticks(...ends, 4)) plot.append(svg("line", { cls: "grid", x1: left, x2: right, y1: y(t), y2: y(t) }), svg("text", { x: left - 6, y: y(t) + 4, "text-anchor": "end" }, number(t)));
         axis(plot, p, x, (at) => ({ x: at, y: bottom + 15, "text-anchor": "middle" }));
+        plot.append(svg("text", { cls: "axis-name", x: right, y: height - 2, "text-anchor": "end" }, named(p)), svg("text", { cls: "axis-name", x: 2, y: 11 }, unit));
         const at = found.grid[0].map((v) => x(v)), line = (values) => values.map((v, i) => `${at[i].toFixed(1)} ${y(v).toFixed(1)}`);
         if (half) plot.append(svg("path", { cls: "mean-band", d: `M${line(mean.map((v, i) => v + 1.645 * half[i])).join("L")}L${line(mean.map((v, i) => v - 1.645 * half[i])).reverse().join("L")}Z` }));
         plot.append(svg("path", { cls, d: `M${line(mean).join("L")}` }));
         for (const t of dots) plot.append(svg("circle", { cls: "success", cx: x(t.params[p.name]), cy: y(t.cost), r: 4 }));
-        for (const t of state.trials.filter((q) => q.state === "crash")) plot.append(svg("path", { cls: "cross", d: `M${x(t.params[p.name]) - 4} ${bottom - 10}l8 8m0 -8l-8 8` }));
+        for (const t of state.trials.filter((q) => q.state === "crash")) plot.append(cross(x(t.params[p.name]), bottom - 6, 4, "cross"));
         for (const t of state.trials.filter((q) => q.open)) plot.append(svg("line", { cls: "pending-bar", x1: x(t.params[p.name]), x2: x(t.params[p.name]), y1: top, y2: bottom }));
         show(box, plot);
       };
@@ -210,10 +227,10 @@ export class Slices {
     const panels = [];
     if (found.cost) {
       const dots = state.trials.filter((t) => t.state === "success"), all = [...dots.map((t) => t.cost), ...found.cost.flatMap((v, i) => [v - 1.645 * found.cost_std[i], v + 1.645 * found.cost_std[i]])];
-      panels.push(panel(`Expected ${state.study.cost.label}, 90 % interval`, found.cost, found.cost_std, "mean", [Math.min(...all), Math.max(...all)], dots));
+      panels.push(panel(`Expected ${state.study.cost.label}, 90 % interval`, named(state.study.cost, state.study.cost.label), found.cost, found.cost_std, "mean", [Math.min(...all), Math.max(...all)], dots));
     }
-    panels.push(panel("P(safe)", found.p_safe, null, "safe", [0, 1], []));
-    show(this.maps, panels.map((m) => m.node));
+    panels.push(panel("P(safe)", "probability", found.p_safe, null, "safe", [0, 1], []));
+    show(this.maps, panels.map((m) => m.node), el("div", { cls: "key full-row" }, key("mean", `expected ${state.study.cost.label}`), key("mean-band", "its 90 % interval"), key("safe", "P(safe)"), ["success", "crash"].map((s) => stateKey(s)), key("pending-bar", "under way")));
     for (const m of panels) m.place();
   }
 }

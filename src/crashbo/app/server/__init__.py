@@ -3,6 +3,7 @@
 | file | holds |
 |---|---|
 | bodies | what clients may send, with limits |
+| answers | what they get |
 | gate | access control (token, host, body size) and response headers |
 | ask_queue | requests that wait for a trial |
 | live | the current state of the study, models included; tells listeners when it changes |

@@ -15,31 +15,56 @@ import numpy as np
 from fastapi import FastAPI, Request, Response
 from fastapi import Path as PathPart
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import FileResponse, JSONResponse, StreamingResponse
+from fastapi.responses import FileResponse, HTMLResponse, JSONResponse, StreamingResponse
 from fastapi.staticfiles import StaticFiles
-from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
+from crashbo.app import report
 from crashbo.app.bench import table
-from crashbo.app.bench.bench import Asked, Conflict, Missing
-from crashbo.app.bench.definition import Definition
+from crashbo.app.bench.bench import Asked
+from crashbo.app.bench.checks import Conflict, Missing
 from crashbo.app.server import gate
-from crashbo.app.server.bodies import AddBody, AskBody, Body, LeaseBody, SessionBody, SliceBody, TellBody, VoidBody
+from crashbo.app.server.answers import (
+    BestAnswer,
+    EntryAnswer,
+    Error,
+    HaltAnswer,
+    ImportAnswer,
+    InsightAnswer,
+    LeaseAnswer,
+    LevelAnswer,
+    SliceAnswer,
+    StateAnswer,
+    StudyAnswer,
+    TrialAnswer,
+    entry_out,
+    insight_of,
+    plan_out,
+    state_of,
+    studies_of,
+)
+from crashbo.app.server.bodies import (
+    AddBody,
+    AskBody,
+    Body,
+    FixBody,
+    HaltBody,
+    ImportBody,
+    LeaseBody,
+    SessionBody,
+    SliceBody,
+    TellBody,
+    UndoBody,
+    VoidBody,
+    WishBody,
+)
 from crashbo.app.server.live import Live
-from crashbo.integrations.optuna.ledger import Entry
-from crashbo.optimizer.records import Constraint, Trial
-from crashbo.search.space import Choice, Int
+from crashbo.optimizer.records import Trial
 from crashbo.version import __version__
 
 PAGE = Path(__file__).parents[1] / "page"
 _PING = 15.0  # seconds between keep-alive comments on an event stream
 TrialNumber = Annotated[int, PathPart(ge=0, le=10**9, description="number of the trial")]
-
-
-class Error(BaseModel):
-    """The error in one sentence."""
-
-    error: str
 
 
 class _Csv(Response):
@@ -51,7 +76,7 @@ class _EventStream(StreamingResponse):
 
 
 _ERRORS: dict[int | str, dict[str, Any]] = {
-    code: {"model": Error} for code in (400, 401, 403, 404, 405, 409, 413, 415, 422, 503)
+    code: {"model": Error} for code in (400, 401, 403, 404, 405, 408, 409, 413, 415, 422, 429, 503, 507)
 }
 
 
@@ -66,7 +91,7 @@ def create_app(live: Live, token: str | None) -> FastAPI:
 
     app = FastAPI(
         title="crashbo bench",
-        description="The next setting to try, and its outcome. See docs/bench.md.",
+        description="The next setting to try, and its outcome.",
         version=__version__,
         openapi_url="/api/openapi.json",
         docs_url=None,  # both load scripts from the internet
@@ -76,41 +101,56 @@ def create_app(live: Live, token: str | None) -> FastAPI:
     )
     _add_errors(app)
     _add_study(app, live)
+    _add_models(app, live)
+    _add_tables(app, live)
     _add_trials(app, live)
-    _add_session(app, token)
+    _add_corrections(app, live)
+    slowly = gate.Brake()
+    _add_session(app, token, slowly)
     _add_page(app)
-    app.add_middleware(gate.Gate, token=token)
+    _declare_token(app, token)
+    app.add_middleware(gate.Gate, token=token, slowly=slowly)
     return app
 
 
+def _declare_token(app: FastAPI, token: str | None) -> None:
+    """Let the OpenAPI document say how a token is sent."""
+    plain = app.openapi
+
+    def openapi() -> dict[str, Any]:
+        document = plain()
+        bearer = {"type": "http", "scheme": "bearer", "description": "The token that the server was started with."}
+        document.setdefault("components", {})["securitySchemes"] = {"token": bearer}
+        document["security"] = [{"token": []}] if token is not None else []
+        return document
+
+    app.openapi = openapi  # type: ignore[method-assign]
+
+
 def _add_study(app: FastAPI, live: Live) -> None:
-    @app.get("/api/state", summary="Everything at once: study, trials, what the models say about them")
+    @app.get(
+        "/api/state",
+        summary="Everything at once: study, trials, what the models say about them",
+        response_model=StateAnswer,
+    )
     def state() -> Response:
         return _json(state_of(live))
 
-    @app.get("/api/best", summary="The best trial so far, and what the models recommend")
-    def best() -> Response:
-        found = live.bench.best()
-        recommended = live.picture.recommended if live.picture else None
-        return _json({"best": found and asdict(found), "recommended": recommended})
+    @app.get("/api/studies", summary="All studies in the store", response_model=list[StudyAnswer])
+    def studies() -> Response:
+        return _json(studies_of(live))
 
-    @app.get("/api/thresholds", summary="The levels at which the machine crashes, as learnt so far")
-    def thresholds() -> Response:
-        return _json({} if live.picture is None else {n: asdict(v) for n, v in live.picture.levels.items()})
+    @app.post("/api/halt", summary="Hand out no more trials, until resumed", response_model=HaltAnswer)
+    def halt(body: HaltBody) -> Response:
+        live.bench.halt(body.why, who=body.who)
+        live.poke()
+        return _json({"halted": live.bench.halted})
 
-    @app.get("/api/insight", summary="What the models say about the trials")
-    def insight() -> Response:
-        return _json(insight_of(live))
-
-    @app.get("/api/trials.csv", summary="All trials as CSV", response_class=_Csv)
-    def as_csv() -> Response:
-        text = table.to_csv(live.bench.definition, live.bench.trials)
-        return _Csv(text, headers={"content-disposition": 'attachment; filename="trials.csv"'})
-
-    @app.post("/api/slice", summary="Cost and P(safe) over one or two parameters")
-    def slice_(body: SliceBody) -> Response:
-        found = live.slice(body.axes, dict(body.at), body.size)
-        return _json(None if found is None else asdict(found))
+    @app.post("/api/resume", summary="Hand out trials again", response_model=HaltAnswer)
+    def resume(body: Body | None = None) -> Response:
+        live.bench.resume()
+        live.poke()
+        return _json({"halted": live.bench.halted})
 
     @app.get(
         "/api/events", summary="An event whenever something changes (server-sent events)", response_class=_EventStream
@@ -119,56 +159,127 @@ def _add_study(app: FastAPI, live: Live) -> None:
         return _EventStream(_events(live, request))
 
 
+def _add_models(app: FastAPI, live: Live) -> None:
+    @app.get("/api/best", summary="The best trial so far, and what the models recommend", response_model=BestAnswer)
+    def best() -> Response:
+        found = live.bench.best()
+        recommended = live.picture.recommended if live.picture else None
+        return _json({"best": found and asdict(found), "recommended": recommended})
+
+    @app.get(
+        "/api/thresholds",
+        summary="The levels at which the machine crashes, as learnt so far",
+        response_model=dict[str, LevelAnswer],
+    )
+    def thresholds() -> Response:
+        return _json({} if live.picture is None else {n: asdict(v) for n, v in live.picture.levels.items()})
+
+    @app.get("/api/insight", summary="What the models say about the trials", response_model=InsightAnswer | None)
+    def insight() -> Response:
+        return _json(insight_of(live))
+
+    @app.post("/api/slice", summary="Cost and P(safe) over one or two parameters", response_model=SliceAnswer | None)
+    def slice_(body: SliceBody) -> Response:
+        found = live.slice(body.axes, dict(body.at), body.size)
+        return _json(None if found is None else asdict(found))
+
+
+def _add_tables(app: FastAPI, live: Live) -> None:
+    @app.get("/api/trials.csv", summary="All trials as CSV", response_class=_Csv)
+    def as_csv() -> Response:
+        return _Csv(table.export(live.bench), headers={"content-disposition": 'attachment; filename="trials.csv"'})
+
+    @app.post(
+        "/api/import", summary="Add the new trials of a CSV, or say what would be done", response_model=ImportAnswer
+    )
+    def import_(body: ImportBody) -> Response:
+        if not body.apply:
+            return _json(plan_out(table.plan(live.bench, body.csv), applied=False))
+        done = table.load(live.bench, body.csv, beyond=body.beyond, who=body.who)
+        live.poke()
+        return _json(plan_out(done, applied=True))
+
+    @app.get("/api/report.html", summary="The study as one HTML file; takes a while", response_class=HTMLResponse)
+    def report_() -> Response:
+        headers = {"content-disposition": f'attachment; filename="{report.file_name(live.bench.ledger.name)}"'}
+        return HTMLResponse(live.in_background(report.of_bench), headers=headers)
+
+
 def _add_trials(app: FastAPI, live: Live) -> None:
     bench = live.bench
 
-    def written(trial: Trial) -> Response:
-        live.poke()
-        return _json(asdict(trial))
-
-    @app.get("/api/trials", summary="All trials")
+    @app.get("/api/trials", summary="All trials", response_model=list[EntryAnswer])
     def trials() -> Response:
         return _json([entry_out(e) for e in bench.entries()])
 
-    @app.get("/api/trials/{number}", summary="One trial")
+    @app.get("/api/trials/{number}", summary="One trial", response_model=EntryAnswer)
     def trial(number: TrialNumber) -> Response:
         return _json(entry_out(bench.entry(number)))
 
-    @app.post("/api/ask", summary="The next trial; repeating it with the same request id returns the same trial")
+    @app.post(
+        "/api/ask",
+        summary="The next trial; repeating it with the same request id returns the same trial",
+        response_model=TrialAnswer,
+    )
     async def ask(body: AskBody) -> Response:
-        return written(await asyncio.wrap_future(live.asks.ask(Asked(body.request, body.lease))))
+        return _written(live, await asyncio.wrap_future(live.asks.ask(Asked(body.request, body.lease))))
 
-    @app.post("/api/trials", summary="Add a trial that was not asked for")
+    @app.post("/api/wish", summary="Queue a setting, to be handed out next", status_code=204)
+    def wish(body: WishBody) -> None:
+        bench.wish(body.params, beyond=body.beyond)
+        live.poke()
+
+    @app.post("/api/trials", summary="Add a trial that was not asked for", response_model=TrialAnswer)
     def add(body: AddBody) -> Response:
-        return written(bench.add(body.params, body.told(), request=body.request))
+        told = body.told()
+        return _written(live, bench.add(body.params, told, request=body.request, beyond=body.beyond, who=body.who))
 
-    @app.post("/api/trials/{number}/tell", summary="Tell the outcome of a trial; repeating it has no effect")
+    @app.post(
+        "/api/trials/{number}/tell",
+        summary="Tell the outcome of a trial; repeating it has no effect",
+        response_model=TrialAnswer,
+    )
     def tell(number: TrialNumber, body: TellBody) -> Response:
-        return written(bench.tell(number, body.told(), request=body.request))
+        return _written(live, bench.tell(number, body.told(), request=body.request, who=body.who))
 
-    @app.post("/api/trials/{number}/void", summary="Tell that a fault ended a trial, unrelated to its parameters")
+    @app.post(
+        "/api/trials/{number}/void",
+        summary="Tell that a fault ended a trial, unrelated to its parameters",
+        response_model=TrialAnswer,
+    )
     def void(number: TrialNumber, body: VoidBody) -> Response:
-        return written(bench.void(number, body.reason, request=body.request))
+        return _written(live, bench.void(number, body.reason, request=body.request, who=body.who))
 
-    @app.post("/api/trials/{number}/fix", summary="Correct a trial that was told")
-    def fix(number: TrialNumber, body: TellBody) -> Response:
-        return written(bench.fix(number, body.told()))
-
-    @app.post("/api/trials/{number}/undo", summary="Undo the last report on a trial")
-    def undo(number: TrialNumber, body: Body | None = None) -> Response:
-        return written(bench.undo(number))
-
-    @app.post("/api/trials/{number}/lease", summary="Extend the lease of a trial")
+    @app.post("/api/trials/{number}/lease", summary="Extend the lease of a trial", response_model=LeaseAnswer)
     def lease(number: TrialNumber, body: LeaseBody) -> Response:
         return _json({"until": bench.renew(number, body.seconds)})
 
 
-def _add_session(app: FastAPI, token: str | None) -> None:
+def _add_corrections(app: FastAPI, live: Live) -> None:
+    @app.post(
+        "/api/trials/{number}/fix", summary="Correct a trial that was told, and its setting", response_model=TrialAnswer
+    )
+    def fix(number: TrialNumber, body: FixBody) -> Response:
+        told = live.bench.fix(number, body.told(), params=body.params, beyond=body.beyond, who=body.who)
+        return _written(live, told)
+
+    @app.post("/api/trials/{number}/undo", summary="Undo the last report on a trial", response_model=TrialAnswer)
+    def undo(number: TrialNumber, body: UndoBody | None = None) -> Response:
+        return _written(live, live.bench.undo(number, who="" if body is None else body.who))
+
+
+def _written(live: Live, trial: Trial) -> Response:
+    live.poke()
+    return _json(asdict(trial))
+
+
+def _add_session(app: FastAPI, token: str | None, slowly: gate.Brake) -> None:
     @app.post(gate.SESSION, summary="Store the token in a cookie, for browsers", status_code=204)
-    def session(body: SessionBody, response: Response) -> None:
+    async def session(body: SessionBody, response: Response) -> None:
         if token is None:
             return
         if not gate.same(body.token, token):
+            await slowly.wait()
             raise HTTPException(401, "token must be that of this server. Look at where it was started.")
         response.set_cookie(gate.COOKIE, gate.cookie_of(token), httponly=True, samesite="strict", max_age=30 * 86400)
 
@@ -177,6 +288,10 @@ def _add_page(app: FastAPI) -> None:
     @app.get("/", include_in_schema=False)
     def page() -> FileResponse:
         return FileResponse(PAGE / "index.html", media_type="text/html")
+
+    @app.get("/docs", include_in_schema=False)
+    def documentation() -> FileResponse:
+        return FileResponse(PAGE / "docs.html", media_type="text/html")
 
     app.mount("/assets", StaticFiles(directory=PAGE), name="assets")
 
@@ -195,7 +310,6 @@ def _add_errors(app: FastAPI) -> None:
     answers(
         BrokenProcessPool, 503, lambda _: "the process that fits the models must be alive; it was ended. Try again."
     )
-    answers(gate.TooLarge, 413, lambda _: f"body must have at most {gate.LARGEST_BODY} bytes. Send less.")
 
     async def http(request: Request, error: Exception) -> JSONResponse:
         assert isinstance(error, HTTPException)
@@ -213,71 +327,6 @@ def _sentence(error: RequestValidationError) -> str:
     rule = {"missing": "must be given", "extra_forbidden": "must be left out: there is no such field"}
     words = rule.get(first["type"]) or str(first["msg"]).replace("Input should", "must", 1)
     return f"{where} {words}."
-
-
-def state_of(live: Live) -> dict[str, Any]:
-    """Everything that the page shows."""
-    entries, best = live.bench.entries(), live.bench.best()
-    return {
-        **live.signs(),
-        "study": study_out(live.bench.definition),
-        "trials": [entry_out(e) for e in entries],
-        "best": None if best is None else best.number,
-        "insight": insight_of(live),
-    }
-
-
-def insight_of(live: Live) -> dict[str, Any] | None:
-    """What the models say about the trials; None before one was told."""
-    if live.picture is None:
-        return None
-    picture = {name: value for name, value in asdict(live.picture).items() if name != "digest"}
-    return {
-        **picture,
-        "told": len(live.picture.digest),
-        "expected": {number: asdict(e) for number, e in live.expected.items()},
-        "history": {name: [asdict(level) for level in levels] for name, levels in live.history.items()},
-    }
-
-
-def study_out(definition: Definition) -> dict[str, Any]:
-    """The definition of the study, for clients."""
-    units, risk = definition.study.units, definition.options.get("risk")
-    return {
-        "name": definition.name,
-        "direction": definition.study.direction,
-        "cost": {"label": definition.label, "unit": units.get("cost", "")},
-        "risk": None if risk is None else {"kind": type(risk).__name__, **vars(risk)},
-        "parameters": [
-            {
-                "name": name,
-                "unit": units.get(name, ""),
-                **(
-                    {"kind": "choice", "options": list(p.options)}
-                    if isinstance(p, Choice)
-                    else {"kind": "int" if isinstance(p, Int) else "float", "low": p.low, "high": p.high, "log": p.log}
-                ),
-            }
-            for name, p in definition.space.parameters.items()
-        ],
-        "constraints": [
-            {
-                "name": c.name,
-                "measured": isinstance(c, Constraint),
-                "side": getattr(c, "side", "above"),
-                "censored": c.censored,
-                "unit": units.get(c.name, ""),
-                "threshold": c.threshold,
-            }
-            for c in definition.study.constraints
-        ],
-    }
-
-
-def entry_out(entry: Entry) -> dict[str, Any]:
-    """A trial for clients."""
-    more = {name: getattr(entry, name) for name in ("queued", "choosing", "open", "late", "lease", "at", "corrections")}
-    return {**asdict(entry.trial), **more}
 
 
 async def _events(live: Live, request: Request) -> AsyncIterator[str]:

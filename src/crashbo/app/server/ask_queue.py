@@ -8,6 +8,7 @@ from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
 
 from crashbo.app.bench.bench import Asked, Bench
+from crashbo.app.bench.checks import Conflict
 from crashbo.optimizer.records import Trial
 
 _MOST = 64  # requests that are served at once
@@ -50,14 +51,22 @@ class AskQueue:
 
     def _serve(self) -> None:
         while (waiting := self._next()) is not None:
-            try:
-                trials = self._bench.ask_batch([asked for asked, _ in waiting])
-            except Exception as error:
-                for _, future in waiting:
-                    future.set_exception(error)
-            else:
-                for (_, future), trial in zip(waiting, trials, strict=True):
-                    future.set_result(trial)
+            self._answer(waiting)
+
+    def _answer(self, waiting: list[Waiting]) -> None:
+        try:
+            trials = self._bench.ask_batch([asked for asked, _ in waiting])
+        except Conflict as error:
+            if len(waiting) == 1:
+                waiting[0][1].set_exception(error)
+            for one in waiting if len(waiting) > 1 else ():  # it may be about one of them alone
+                self._answer([one])
+        except Exception as error:
+            for _, future in waiting:
+                future.set_exception(error)
+        else:
+            for (_, future), trial in zip(waiting, trials, strict=True):
+                future.set_result(trial)
 
     def _next(self) -> list[Waiting] | None:
         """Wait for requests; None when the queue is stopped."""

@@ -1,6 +1,6 @@
 """Request bodies. May import every other layer."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -18,6 +18,10 @@ SentParams = Annotated[dict[Name, Value], Field(max_length=200)]
 Names = Annotated[list[Name], Field(max_length=100)]
 
 
+def _example(body: dict[str, Any]) -> ConfigDict:
+    return ConfigDict(extra="forbid", json_schema_extra={"examples": [body]})
+
+
 class Body(BaseModel):
     """A body without unknown fields."""
 
@@ -27,12 +31,16 @@ class Body(BaseModel):
 class AskBody(Body):
     """A request for the next trial."""
 
+    model_config = _example({"request": "a1", "lease": 600})
+
     request: RequestId | None = Field(None, description="Chosen by the client; repeating it returns the same trial.")
     lease: Seconds | None = Field(None, description="Seconds after which the trial is given up (default: the study's).")
 
 
 class TellBody(Body):
     """The outcome of a trial: exactly one of cost, crash and void."""
+
+    model_config = _example({"cost": 0.71, "measured": {"current": 96.3}, "request": "t1", "who": "Ann"})
 
     cost: Number | None = Field(None, description="It succeeded.")
     measured: Annotated[dict[Name, Number], Field(max_length=100)] | None = Field(None, description="By constraint.")
@@ -42,6 +50,8 @@ class TellBody(Body):
         None, description="Readings in `measured` that were cut off: the true value lies there or beyond. True: all."
     )
     void: Yes | Text | None = Field(None, description="Something else went wrong: true, or what.")
+    note: Text | None = Field(None, description="Words to keep with it; of a crash or a void, the same as its reason.")
+    who: Name = Field("", description="Name of whoever tells it.")
     request: RequestId | None = Field(None, description="Chosen by the client; repeating it has no effect.")
 
     def told(self) -> Told:
@@ -52,24 +62,80 @@ class TellBody(Body):
 class AddBody(TellBody):
     """A trial that was not asked for, with its outcome."""
 
+    model_config = _example({"params": {"knee": 0.2, "hip": 0.5}, "cost": 0.5, "measured": {"current": 88.0}})
+
     params: SentParams
+    beyond: Yes = Field(False, description="That it really ran beyond the bounds.")
+
+
+class FixBody(TellBody):
+    """The right outcome of a trial and, if it is given, the setting that really ran."""
+
+    model_config = _example({"cost": 0.17, "params": {"knee": 0.2, "hip": 0.6}, "who": "Ann"})
+
+    params: SentParams | None = None
+    beyond: Yes = Field(False, description="That it really ran beyond the bounds.")
 
 
 class VoidBody(Body):
     """Why a trial is void."""
 
+    model_config = _example({"reason": "unplugged"})
+
     reason: Text = ""
     request: RequestId | None = None
+    who: Name = ""
+
+
+class UndoBody(Body):
+    """Who takes back the last report."""
+
+    model_config = _example({"who": "Ann"})
+
+    who: Name = ""
+
+
+class HaltBody(Body):
+    """Why no more trials are to be handed out."""
+
+    model_config = _example({"why": "smoke", "who": "Ann"})
+
+    why: Text = ""
+    who: Name = ""
+
+
+class WishBody(Body):
+    """A setting to be handed out next."""
+
+    model_config = _example({"params": {"knee": 0.2, "hip": 0.5}})
+
+    params: SentParams
+    beyond: Yes = Field(False, description="That it is meant to lie beyond the bounds.")
+
+
+class ImportBody(Body):
+    """A table of trials."""
+
+    model_config = _example({"csv": "id,knee,hip,cost\nS-17,0.2,0.5,0.44\n", "apply": False})
+
+    csv: Annotated[str, Field(strict=True, max_length=3_000_000)]
+    apply: Yes = Field(False, description="Add the new ones; without it, only what would be done is said.")
+    beyond: Yes = Field(False, description="That rows beyond the bounds really ran there.")
+    who: Name = ""
 
 
 class LeaseBody(Body):
     """The new length of a lease."""
+
+    model_config = _example({"seconds": 600})
 
     seconds: Seconds
 
 
 class SliceBody(Body):
     """A slice through the space."""
+
+    model_config = _example({"axes": ["knee", "hip"], "at": {"knee": 0.2, "hip": 0.5}})
 
     axes: Annotated[list[Name], Field(min_length=1, max_length=2)]
     at: SentParams

@@ -4,20 +4,30 @@ Without a token only this machine is served. A foreign web page that makes a bro
 rebinding or in the background, is rejected because of its Host or Origin header.
 """
 
+import asyncio
 import hashlib
 import hmac
 import ipaddress
 import json
+import logging
 from collections.abc import Mapping
 from http.cookies import CookieError, SimpleCookie
 from typing import Any
 
+from fastapi.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from crashbo.integrations.optuna.troubles import trouble_of
+
 LARGEST_BODY = 64 * 1024
+LARGEST_TABLE = 4 * 1024 * 1024
+PATIENCE = 20.0  # seconds that a body may take to arrive
+_DELAY, _MOST = 0.5, 64  # seconds that a wrong token costs, and how many may wait for their answer
 COOKIE = "crashbo"
 SESSION = "/api/session"
 _OPEN = ("/api/openapi.json", SESSION)
+_TABLES = "/api/import"
+_log = logging.getLogger("crashbo")
 _HEADERS = {
     "content-security-policy": "default-src 'self'; img-src 'self' data:; frame-ancestors 'none'; base-uri 'none'",
     "x-content-type-options": "nosniff",
@@ -29,8 +39,8 @@ _HEADERS = {
 class Gate:
     """Checks every request before it reaches a route."""
 
-    def __init__(self, app: ASGIApp, token: str | None) -> None:
-        self._app, self._token = app, token
+    def __init__(self, app: ASGIApp, token: str | None, slowly: "Brake") -> None:
+        self._app, self._token, self._slowly = app, token, slowly
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on, or answer with 4xx and one sentence."""
@@ -38,12 +48,19 @@ class Gate:
             await self._app(scope, receive, send)
             return
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+        dressed = _Dressed(send)
         refusal = self._refusal(scope, headers)
         if refusal is not None:
-            await _answer(send, *refusal)
+            if refusal[0] == 401 and (headers.keys() & {"authorization", "cookie"}):
+                refusal = refusal if await self._slowly.admits() else _GUESSED
+            await _answer(dressed, *refusal)
             return
-        meter = _Meter(receive)
-        await self._app(scope, meter, _dressed(send))
+        try:
+            await self._app(scope, _Meter(receive, _limit(scope["path"])), dressed)
+        except Exception as error:  # what no route foresaw: a store in trouble, or a mistake of ours
+            if dressed.started:
+                raise
+            await _answer(dressed, *_explained(error))
 
     def _refusal(self, scope: Scope, headers: Mapping[str, str]) -> tuple[int, str] | None:
         host = headers.get("host", "")
@@ -57,8 +74,8 @@ class Gate:
             return 401, "token must be that of this server. Send it as: Authorization: Bearer TOKEN"
         if scope["method"] == "POST":  # no other method has a body
             length = headers.get("content-length", "0")
-            if not length.isascii() or not length.isdecimal() or int(length[:20]) > LARGEST_BODY:
-                return 413, f"body must have at most {LARGEST_BODY} bytes. Send less."
+            if not length.isascii() or not length.isdecimal() or int(length[:20]) > _limit(path):
+                return 413, f"body must have at most {_limit(path)} bytes. Send less."
             has_body = length.strip("0") or "transfer-encoding" in headers
             if has_body and headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
                 return 415, "body must be JSON. Send it with: Content-Type: application/json"
@@ -77,22 +94,94 @@ class Gate:
         return morsel is not None and same(morsel.value, cookie_of(self._token))
 
 
-class TooLarge(Exception):
+class TooLarge(HTTPException):
     """The body exceeds its limit."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__(413, f"body must have at most {most} bytes. Send less.")
+
+
+class TooSlow(HTTPException):
+    """The body did not arrive in time."""
+
+    def __init__(self) -> None:
+        super().__init__(408, f"body must arrive within {PATIENCE:g} seconds. Send it again.")
+
+
+class TooMany(HTTPException):
+    """Too many wrong tokens at once."""
+
+    def __init__(self) -> None:
+        super().__init__(*_GUESSED, headers={"retry-after": "5"})
+
+
+class Brake:
+    """Lets those wait who send a wrong token: one after the other, so that guessing takes its time."""
+
+    def __init__(self) -> None:
+        self._turn, self._waiting = asyncio.Lock(), 0
+
+    async def admits(self) -> bool:
+        """Wait for one's turn; False at once if too many are waiting."""
+        if self._waiting >= _MOST:
+            return False
+        self._waiting += 1
+        try:
+            async with self._turn:
+                await asyncio.sleep(_DELAY)
+        finally:
+            self._waiting -= 1
+        return True
+
+    async def wait(self) -> None:
+        """Wait for one's turn.
+
+        Raises:
+            TooMany: if too many are waiting.
+        """
+        if not await self.admits():
+            raise TooMany()
 
 
 class _Meter:
-    """Counts the bytes of a body: Content-Length may be wrong or missing."""
+    """Counts the bytes of a body, since Content-Length may be wrong or missing, and the time that it takes."""
 
-    def __init__(self, receive: Receive) -> None:
-        self._receive, self._seen = receive, 0
+    def __init__(self, receive: Receive, most: int) -> None:
+        self._receive, self._most, self._seen = receive, most, 0
+        self._whole = False
+        self._until = asyncio.get_running_loop().time() + PATIENCE
 
     async def __call__(self) -> Message:
-        message = await self._receive()
+        if self._whole:  # from here on it only tells that the client is gone
+            return await self._receive()
+        try:
+            async with asyncio.timeout_at(self._until):
+                message = await self._receive()
+        except TimeoutError:
+            raise TooSlow() from None
         self._seen += len(message.get("body", b""))
-        if self._seen > LARGEST_BODY:
-            raise TooLarge
+        if self._seen > self._most:
+            raise TooLarge(self._most)
+        self._whole = not message.get("more_body", False)
         return message
+
+
+def _limit(path: str) -> int:
+    return LARGEST_TABLE if path == _TABLES else LARGEST_BODY
+
+
+_GUESSED = 429, "token must not be guessed by so many at once. Wait, then send it again."
+_STATUS = {"full": 507, "locked": 503, "read-only": 403, "away": 503}
+
+
+def _explained(error: Exception) -> tuple[int, str]:
+    """Status and sentence for an error that no route foresaw."""
+    trouble = trouble_of(error)
+    if trouble is not None:
+        _log.warning("%s (%s)", trouble.words, error)
+        return _STATUS[trouble.kind], trouble.words
+    _log.error("a request failed", exc_info=error)
+    return 500, "request must be one that the server can handle; it failed, and its log says why. Report it, please."
 
 
 def same(one: str, other: str) -> bool:
@@ -122,16 +211,18 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def _dressed(send: Send) -> Send:
-    async def dressed(message: Message) -> None:
-        if message["type"] == "http.response.start":
-            message["headers"] = [
-                *message["headers"],
-                *((name.encode(), value.encode()) for name, value in _HEADERS.items()),
-            ]
-        await send(message)
+class _Dressed:
+    """Sends a response with our headers, and knows whether it has begun."""
 
-    return dressed
+    def __init__(self, send: Send) -> None:
+        self._send, self.started = send, False
+
+    async def __call__(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.started = True
+            ours = ((name.encode(), value.encode()) for name, value in _HEADERS.items())
+            message["headers"] = [*message["headers"], *ours]
+        await self._send(message)
 
 
 async def _answer(send: Send, status: int, sentence: str) -> None:
@@ -139,5 +230,7 @@ async def _answer(send: Send, status: int, sentence: str) -> None:
     headers: list[Any] = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
     if status == 401:
         headers.append((b"www-authenticate", b"Bearer"))
+    if status in (429, 503):
+        headers.append((b"retry-after", b"5"))
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})

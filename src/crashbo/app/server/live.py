@@ -7,12 +7,22 @@ import asyncio
 import logging
 import threading
 import uuid
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from crashbo.app.bench.bench import Bench
 from crashbo.app.bench.overview import Expectation, Level, Slice, history_points
 from crashbo.app.bench.store import load
-from crashbo.app.bench.workers import Chooser, Digest, Picture, Place, Viewer, digest_of
+from crashbo.app.bench.workers import (
+    Chooser,
+    Digest,
+    Picture,
+    Place,
+    Viewer,
+    Worker,
+    digest_of,
+    with_bench,
+)
 from crashbo.app.server.ask_queue import AskQueue
 from crashbo.integrations.optuna.ledger import Entry
 
@@ -20,6 +30,7 @@ _LOOK_AGAIN = 1.0  # seconds between readings of the store, which others may wri
 _BREATH = 0.2  # seconds at least, so that many tells at once need only one reading
 _log = logging.getLogger("crashbo")
 
+T = TypeVar("T")
 Signs = dict[str, Any] | None  # what a listener gets; None: the server is being stopped
 
 
@@ -29,7 +40,7 @@ class Live:
     def __init__(self, store: str, name: str | None = None) -> None:
         ledger = load(store, name)
         place = Place(store, ledger.name)
-        self._chooser, self._viewer = Chooser(place), Viewer(place)
+        self._chooser, self._viewer, self._writer = Chooser(place), Viewer(place), Worker(place)
         self.bench = Bench(ledger, self._chooser.propose)
         self.asks = AskQueue(self.bench)
         self.boot = uuid.uuid4().hex
@@ -54,8 +65,8 @@ class Live:
         self._stopped.set()
         self._poke.set()
         self._send(None)
-        self._viewer.worker.close()
-        self._chooser.worker.close()
+        for worker in (self._viewer.worker, self._chooser.worker, self._writer):
+            worker.close()
         self.asks.stop()
         if self._thread.is_alive():
             self._thread.join(timeout=5.0)
@@ -81,9 +92,15 @@ class Live:
         """Cost and P(safe) over one or two parameters; None before a trial was told."""
         return None if self.picture is None else self._viewer.slice(axes, at, size)
 
+    def in_background(self, function: Callable[[Bench], T]) -> T:
+        """What a function of the module level makes of the study, in a process of its own."""
+        made: T = self._writer.run(with_bench, function)
+        return made
+
     def signs(self) -> dict[str, Any]:
         """The message that is sent to listeners."""
-        return {"revision": self.revision, "boot": self.boot, "thinking": self.thinking}
+        ready = self._chooser.ready
+        return {"revision": self.revision, "boot": self.boot, "thinking": self.thinking, "ready": ready}
 
     def _watch(self) -> None:
         while not self._stopped.is_set():
@@ -104,12 +121,12 @@ class Live:
         if entries != self._seen:
             self._seen = entries
             self._publish()
+        if not self.asks.busy:  # waiting requests come first
+            self._chooser.propose_ahead()  # before the picture: somebody may be about to ask
         digest = digest_of([e.trial for e in entries])
         if digest != (self.picture.digest if self.picture else ()):
             self._look()
         self._expect(entries)
-        if not self.asks.busy:  # waiting requests come first
-            self._chooser.propose_ahead()
         self._remember()
 
     def _look(self) -> None:

@@ -1,14 +1,17 @@
 """The address to listen on, and the server loop. May import every other layer."""
 
+import asyncio
 import os
 import socket
 import sys
+from typing import Any
 
 import anyio
 import uvicorn
+from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
 from crashbo.app.server.api import create_app
-from crashbo.app.server.gate import is_loopback
+from crashbo.app.server.gate import PATIENCE, is_loopback
 from crashbo.app.server.live import Live
 
 _SHORTEST = 8
@@ -45,6 +48,7 @@ def run(store: str, name: str | None, host: str, port: int, token: str | None, *
         access_log=False,
         timeout_graceful_shutdown=2,
         server_header=False,
+        http=Impatient,
     )
     with _listening(host, port) as listener:
         if announce:
@@ -58,6 +62,43 @@ def run(store: str, name: str | None, host: str, port: int, token: str | None, *
             _Server(config, live).run(sockets=[listener])
         finally:
             live.stop()  # however it ended
+
+
+class Impatient(AutoHTTPProtocol):  # type: ignore[misc,valid-type]
+    """Closes connections on which a request has begun, or was to begin, but does not come: uvicorn would wait."""
+
+    _alarm: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: Any) -> None:
+        """Wait for the first request."""
+        super().connection_made(transport)
+        self._set_alarm()
+
+    def data_received(self, data: bytes) -> None:
+        """Wait on, unless the head of a request is complete."""
+        super().data_received(data)
+        if self.cycle is not None and not self.cycle.response_complete:
+            self._stop_alarm()
+        elif self._alarm is None:
+            self._set_alarm()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Nothing to wait for."""
+        self._stop_alarm()
+        super().connection_lost(exc)
+
+    def _set_alarm(self) -> None:
+        self._alarm = self.loop.call_later(PATIENCE, self._give_up)
+
+    def _stop_alarm(self) -> None:
+        if self._alarm is not None:
+            self._alarm.cancel()
+            self._alarm = None
+
+    def _give_up(self) -> None:
+        self._alarm = None
+        if self.transport is not None and (self.cycle is None or self.cycle.response_complete):
+            self.transport.close()
 
 
 class _Server(uvicorn.Server):

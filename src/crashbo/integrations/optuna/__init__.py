@@ -9,17 +9,21 @@ its own `CrashSampler`. What is stored where:
 |---|---|---|
 | trial, user attribute | `measured:NAME` | a measurement (`measure`) |
 | | `crashbo:state` | "crash", "void", or "error": a FAIL by an exception that was caught, or without a cost |
-| | `crashbo:reason` | why it failed, text |
+| | `crashbo:reason` | why it failed, or the note of a success, text |
 | | `crashbo:blame` | names of the constraints that a crash violated, as told |
 | | `crashbo:censored` | names of the measurements that were cut off |
 | | `crashbo:p_safe` | P(safe) when it was proposed |
 | trial, system attribute | `crashbo:proposal` | the whole proposal, its origin, whether its risk was admissible |
 | | `crashbo:lease` | seconds since 1970 until which its worker is assumed to be alive |
+| | `crashbo:lease:steady` | the same for this machine until it is started again, whatever its clock is set to |
 | | `crashbo:heartbeat` | that Optuna watches over its worker's heartbeat |
 | | `crashbo:death` | of a trial that `void_expired` closed, that its worker died |
 | | `crashbo:request`, `crashbo:told` | ids of the service's requests that asked for it, and that told it |
+| | `crashbo:asked` | the lease that such a request wanted, in seconds |
+| | `crashbo:who`, `crashbo:order` | who told it, and a number that grows with everything that is told |
 | study, user attribute | `crashbo:settings` | arguments of `declare`: space, constraints, risk, noise, lease ... |
 | | `crashbo:corrected:NUMBER` | correction of a finished trial; Optuna's own record cannot be changed |
+| | `crashbo:halted` | that no trial is handed out at the bench: since when, by whom and why |
 
 How a stored trial is read (`records`):
 

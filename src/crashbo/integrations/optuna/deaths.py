@@ -16,7 +16,8 @@ from typing import Any
 from optuna.distributions import BaseDistribution
 from optuna.trial import FrozenTrial, TrialState
 
-from crashbo.integrations.optuna.keys import CORRECTED, DEATH, HEARTBEAT, LEASE, PROPOSAL, STATE
+from crashbo.integrations.optuna.clock import seconds_left
+from crashbo.integrations.optuna.keys import CORRECTED, DEATH, HEARTBEAT, PROPOSAL, STATE
 from crashbo.integrations.optuna.spaces import holds
 
 EXPIRED = "lease ran out"
@@ -60,9 +61,9 @@ def death(trial: FrozenTrial, lease: float | None, now: float) -> str | None:
 
 def expired(trial: FrozenTrial, lease: float | None, now: float) -> bool:
     """Whether the lease of a running trial has run out."""
-    until = trial.system_attrs.get(LEASE)
-    if until is not None:
-        return bool(now > until)
+    left = seconds_left(trial.system_attrs, now)
+    if left is not None:
+        return left < 0.0
     if lease is None or trial.datetime_start is None:
         return False
     return (datetime.now() - trial.datetime_start).total_seconds() > lease

@@ -3,7 +3,6 @@
 May import optimizer and below, and Optuna. It does not check what may be written when: that is up to the caller.
 """
 
-import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -14,7 +13,7 @@ from optuna.distributions import BaseDistribution, CategoricalDistribution, Floa
 from optuna.storages import BaseStorage
 from optuna.trial import FrozenTrial, TrialState
 
-from crashbo.integrations.optuna import deaths, keys, stored, writing
+from crashbo.integrations.optuna import clock, deaths, keys, stored, studies, writing
 from crashbo.integrations.optuna.atomic import atomic
 from crashbo.integrations.optuna.proposer import Batch, Planned
 from crashbo.integrations.optuna.settings import Settings, declared_in, direction_of
@@ -46,16 +45,25 @@ class Entry:
     lease: float | None  # end of its lease, in seconds since 1970
     late: bool  # its lease ran out before it was told
     request: str | None  # id of the request that asked for it
+    asked: float | None  # the lease that it wanted, in seconds
     told_by: str | None  # id of the request that told it
     finished: bool  # Optuna's own record is closed
-    at: float  # time of the last change, in seconds since 1970
-    corrections: int
+    at: float  # place of the last change in the order of all; close to its time, in seconds since 1970
+    who: str  # who told it
+    began: float | None  # when it was handed out, in seconds since 1970; None if nobody asked for it
+    ended: float | None  # when it was first told
+    history: tuple[Mapping[str, Any], ...]  # what was said of it before, oldest first
     first: Told | None  # Optuna's own record, where a correction of an earlier edition did not keep it
 
     @property
     def open(self) -> bool:
         """Whether it is running."""
         return self.trial.state == "pending" and not self.queued and not self.choosing
+
+    @property
+    def corrections(self) -> int:
+        """How often what was said of it has changed."""
+        return len(self.history)
 
 
 class Ledger:
@@ -73,6 +81,15 @@ class Ledger:
     def direction(self) -> Direction:
         """Whether the cost is minimized or maximized."""
         return direction_of(self.study.direction)
+
+    @property
+    def read_only(self) -> bool:
+        """Whether the storage can be read, but not written to."""
+        return studies.is_read_only(self.study._storage)
+
+    def neighbours(self) -> list[dict[str, Any]]:
+        """All studies in the storage: name, number of trials, when the first began."""
+        return studies.summaries(self.study._storage)
 
     def read(self) -> Reading:
         """The current content of the storage."""
@@ -98,6 +115,12 @@ class Ledger:
         entries = entries_of(reading)
         return (entries[number], reading.declared, reading.attrs) if 0 <= number < len(entries) else None
 
+    def own(self, number: int) -> tuple[dict[str, Any], Told]:
+        """Params and outcome of a trial as first written, whatever corrected it."""
+        reading = self.read()
+        frozen = reading.trials[number]
+        return dict(frozen.params), stored.first_told(frozen, reading.declared)
+
     def set_attr(self, key: str, value: Any) -> None:
         """Write an attribute of the study, completely or not at all."""
         self.study.set_user_attr(key, value)
@@ -115,8 +138,8 @@ class Ledger:
         of this batch. Databases create one trial at a time, so the second of two workers sees the first one's.
         """
         seconds = lease or batch.snapshot.settings.lease
-        until = None if seconds is None else time.time() + seconds
-        notes = {keys.LEASE: until, keys.REQUEST: request, keys.PROPOSAL: asdict(planned.suggestion)}
+        notes = {keys.REQUEST: request, keys.ASKED: lease, keys.PROPOSAL: asdict(planned.suggestion)}
+        notes |= clock.lease_of(seconds)
         try:
             with atomic(self.study) as (storage, undoes):
                 if planned.queued is not None:
@@ -132,20 +155,21 @@ class Ledger:
                 writing.write(self.study, [End(taken.trial_id, void, {keys.REQUEST: None})])
             return None
 
-    def close_all(self, words: Sequence[tuple[Entry, Told, str | None]]) -> list[bool]:
-        """Write the outcomes of several trials in one commit; returns which of them were still open."""
-        return writing.write(self.study, [End(e.id, told, _told_by(request)) for e, told, request in words])
+    def close_all(self, words: Sequence[tuple[Entry, Told, Mapping[str, Any]]]) -> list[bool]:
+        """Write the outcomes of several trials, with notes, in one commit; returns which of them were still open."""
+        return writing.write(self.study, [End(e.id, told, notes) for e, told, notes in words])
 
-    def renew(self, trial_id: int, until: float) -> bool:
-        """Set the end of a trial's lease, in seconds since 1970; False if the trial has already ended."""
+    def renew(self, trial_id: int, seconds: float) -> bool:
+        """Let a trial's lease end in so many seconds; False if the trial has already ended."""
         try:
-            self.study._storage.set_trial_system_attr(trial_id, keys.LEASE, until)
+            for key, value in clock.lease_of(seconds).items():
+                self.study._storage.set_trial_system_attr(trial_id, key, value)
         except optuna.exceptions.UpdateFinishedTrialError:
             return False
         return True
 
-    def add_all(self, words: Sequence[tuple[Mapping[str, Any], Told, str | None]]) -> list[int]:
-        """Write trials that were not asked for, in one commit; returns their numbers."""
+    def add_all(self, words: Sequence[tuple[Mapping[str, Any], Told, Mapping[str, Any]]]) -> list[int]:
+        """Write trials that were not asked for, with notes, in one commit; returns their numbers."""
         distributions, numbers = self.read().distributions, []
         trials = [
             optuna.trial.create_trial(
@@ -154,9 +178,9 @@ class Ledger:
                 params=dict(params),
                 distributions={name: widened(d, params[name]) for name, d in distributions.items()},
                 user_attrs=writing.attrs_of(told),
-                system_attrs={keys.REQUEST: request},
+                system_attrs=dict(notes),
             )
-            for params, told, request in words
+            for params, told, notes in words
         ]
         with atomic(self.study) as (storage, _):
             for trial in trials:
@@ -215,7 +239,7 @@ def _entry(
     notes = frozen.system_attrs
     correction = attrs.get(f"{keys.CORRECTED}{trial.number}") or {}
     when = frozen.datetime_complete or frozen.datetime_start
-    lease = notes.get(keys.LEASE)
+    lease = clock.until(notes)
     if lease is None and settings.lease is not None and frozen.datetime_start is not None:
         lease = frozen.datetime_start.timestamp() + settings.lease
     running = frozen.state == TrialState.RUNNING
@@ -228,16 +252,16 @@ def _entry(
         lease=lease if running else None,
         late=stored.died(frozen, attrs, settings) or trial.reason == deaths.EXPIRED,
         request=notes.get(keys.REQUEST),
+        asked=notes.get(keys.ASKED),
         told_by=notes.get(keys.TOLD),
         finished=frozen.state.is_finished(),
-        at=max(correction.get("at", 0.0), 0.0 if when is None else when.timestamp()),
-        corrections=len(correction.get("past", ())),
+        at=max(correction.get("at", 0.0), notes.get(keys.ORDER) or (0.0 if when is None else when.timestamp())),
+        who=str((correction or {"who": notes.get(keys.WHO)}).get("who") or ""),
+        began=frozen.datetime_start.timestamp() if frozen.datetime_start and keys.PROPOSAL in notes else None,
+        ended=frozen.datetime_complete.timestamp() if frozen.datetime_complete else None,
+        history=tuple(correction.get("past", ())),
         first=stored.first_told(frozen, settings) if correction and "below" not in correction else None,
     )
-
-
-def _told_by(request: str | None) -> dict[str, Any]:
-    return {} if request is None else {keys.TOLD: request}
 
 
 def _running(suggestion: Suggestion, batch: Batch, notes: Mapping[str, Any]) -> FrozenTrial:

@@ -19,6 +19,7 @@ from optuna.storages._heartbeat import is_heartbeat_enabled
 from optuna.trial import FrozenTrial, TrialState
 
 from crashbo.integrations.optuna import deaths, keys, stored, writing
+from crashbo.integrations.optuna.clock import lease_of
 from crashbo.integrations.optuna.settings import Settings, declared
 from crashbo.integrations.optuna.snapshot import Snapshot, Suggestion, TrialSeed, seed_of
 from crashbo.integrations.optuna.spaces import Axes, common, company, enqueued, holds, settled
@@ -134,7 +135,8 @@ class CrashSampler(BaseSampler):
         """Start the trial's lease, and note whether its worker has a heartbeat."""
         lease, storage = self.settings(study).lease, study._storage
         if lease is not None:
-            storage.set_trial_system_attr(trial._trial_id, keys.LEASE, time.time() + lease)
+            for key, value in lease_of(lease).items():
+                storage.set_trial_system_attr(trial._trial_id, key, value)
         if is_heartbeat_enabled(storage):
             storage.set_trial_system_attr(trial._trial_id, keys.HEARTBEAT, True)
 

@@ -14,6 +14,7 @@ from optuna import Study as OptunaStudy
 from optuna.distributions import BaseDistribution
 from optuna.trial import FrozenTrial, TrialState
 
+from crashbo.integrations.optuna.corrections import Version
 from crashbo.integrations.optuna.deaths import Deaths, death, params_of
 from crashbo.integrations.optuna.keys import BLAME, CENSORED, CORRECTED, MEASURED, PROPOSAL, REASON, STATE
 from crashbo.integrations.optuna.settings import Settings, declared_in, user_attrs
@@ -108,7 +109,7 @@ def under_way(trials: Sequence[FrozenTrial], settings: Settings) -> list[Trial]:
 
 def _corrected(trial: Trial, attrs: Mapping[str, Any]) -> Trial:
     said = attrs.get(f"{CORRECTED}{trial.number}")
-    return trial if said is None else Told.back(said).on(trial)
+    return trial if said is None else Version.back(said).on(trial)
 
 
 class _Reader:
@@ -149,7 +150,7 @@ class _Reader:
             if not trial.values:
                 return "void", "pruned without a value"
             if math.isfinite(trial.values[0]):
-                return "success", ""
+                return "success", str(attrs.get(REASON, ""))
             return self.on_fail, f"its cost is {trial.values[0]}"
         if trial.number in self.repeated:
             return self.on_death, f"its worker died here again: {self.repeated[trial.number]}"

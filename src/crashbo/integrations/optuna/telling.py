@@ -3,7 +3,6 @@
 May import optimizer and below, and Optuna.
 """
 
-import time
 from typing import Unpack
 
 import optuna
@@ -11,9 +10,10 @@ from optuna import Study as OptunaStudy
 from optuna.trial import FrozenTrial, TrialState
 
 from crashbo.integrations.optuna import writing
-from crashbo.integrations.optuna.corrections import Correction
+from crashbo.integrations.optuna.clock import lease_of
+from crashbo.integrations.optuna.corrections import Correction, Version
 from crashbo.integrations.optuna.deaths import EXPIRED, expired
-from crashbo.integrations.optuna.keys import DEATH, LEASE, MEASURED
+from crashbo.integrations.optuna.keys import DEATH, MEASURED
 from crashbo.integrations.optuna.settings import Settings, declared
 from crashbo.integrations.optuna.stored import Reading, died, first_told, records
 from crashbo.integrations.optuna.writing import End
@@ -66,7 +66,7 @@ def tell(study: OptunaStudy, trial: optuna.Trial | int, *, replace: bool = False
     told = judge(Told.of(**said), settings.constraints)
     if found.state.is_finished():
         before = reading.records(settings)[number]
-        Correction.of(reading.attrs, before, first_told(found, settings)).changed(told, "tell").write(study)
+        Correction.of(reading.attrs, before, first_told(found, settings)).changed(Version(told), "tell").write(study)
     else:
         writing.note(study, found._trial_id, told)
         if told.state == "success":
@@ -78,7 +78,8 @@ def tell(study: OptunaStudy, trial: optuna.Trial | int, *, replace: bool = False
 
 def renew(trial: optuna.Trial, seconds: float) -> None:
     """Extend a running trial's lease to this many seconds from now."""
-    trial.storage.set_trial_system_attr(trial._trial_id, LEASE, time.time() + seconds)
+    for key, value in lease_of(seconds).items():
+        trial.storage.set_trial_system_attr(trial._trial_id, key, value)
 
 
 def void_expired(study: OptunaStudy, *, lease: float | None = None) -> list[int]:

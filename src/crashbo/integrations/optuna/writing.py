@@ -32,6 +32,8 @@ def attrs_of(told: Told) -> dict[str, Any]:
     attrs: dict[str, Any] = {keys.MEASURED + name: value for name, value in told.measured.items()}
     if told.state != "success":
         attrs |= {keys.STATE: told.state, keys.REASON: told.reason[:_LONGEST]}
+    elif told.reason:
+        attrs[keys.REASON] = told.reason[:_LONGEST]
     for key, names in ((keys.BLAME, told.blame), (keys.CENSORED, told.censored)):
         if names:
             attrs[key] = list(names)

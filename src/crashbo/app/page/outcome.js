@@ -1,0 +1,52 @@
+// The fields in which an outcome is told, for the form of the next trial and for the dialog; and how they are read.
+
+import { el, withUnit } from "./dom.js";
+import { numberIn } from "./typed.js";
+
+export const named = (thing, name = thing.name) => withUnit(name, thing.unit && `(${thing.unit})`);
+
+export const decimal = (name, label, value = "") =>
+  el("label", { cls: "field", title: label }, el("span", { cls: "label" }, label), el("input", { name, value, inputmode: "decimal", autocomplete: "off", enterkeyhint: "done" }));
+
+// A tick beside a measurement: the machine stopped measuring before it got there.
+function cutOff(c, checked) {
+  return el("label", { cls: "cut", title: `The true value lies there or ${c.side === "below" ? "below" : "above"}: the reading was cut off` },
+    el("input", { type: "checkbox", name: "cut", value: c.name, checked, "aria-label": `${c.name} was cut off` }), "cut off");
+}
+
+const text = (x) => (x === undefined || x === null ? "" : String(x));
+const measuredOf = (study) => study.constraints.filter((c) => c.measured);
+
+export function outcomeFields(study, trial = null) {
+  return [
+    el("div", { cls: "fields" }, decimal("cost", named(study.cost, study.cost.label), text(trial?.cost)),
+      measuredOf(study).map((c) => el("div", { cls: "with-cut" }, decimal(`m:${c.name}`, named(c), text(trial?.measured[c.name])), cutOff(c, trial?.censored.includes(c.name))))),
+    study.constraints.length > 1 ? el("div", { cls: "checks" }, "a crash was by", study.constraints.map((c) => el("label", {}, el("input", { type: "checkbox", name: "blame", value: c.name, checked: trial?.blame.includes(c.name) }), c.name))) : null,
+    el("label", { cls: "field note" }, el("span", { cls: "label" }, "note"), el("input", { name: "note", value: trial?.reason ?? "", maxlength: 500, autocomplete: "off" })),
+  ];
+}
+
+const ticked = (form, name) => [...form.querySelectorAll(`input[name=${name}]:checked`)].map((i) => i.value);
+
+// What the fields say, as the body of a tell. What is wrong is thrown in words, and nothing is sent.
+export function outcomeIn(form, study, kind) {
+  const body = { measured: {} }, note = form.elements.note.value.trim();
+  const cost = numberIn(form.elements.cost, study.cost.label);
+  for (const c of measuredOf(study)) {
+    const x = numberIn(form.elements[`m:${c.name}`], c.name);
+    if (x !== undefined) body.measured[c.name] = x;
+  }
+  const cut = ticked(form, "cut"), bare = cut.find((name) => !(name in body.measured));
+  if (bare !== undefined && kind !== "void") throw new Error(`${bare} must have a value to be cut off.`);
+  if (cut.length && kind !== "void") body.censored = cut;
+  if (kind === "success") {
+    if (cost === undefined) { form.elements.cost.setAttribute("aria-invalid", "true"); form.elements.cost.focus(); throw new Error("A success has a value. If there was none, it is a crash or a void."); }
+    body.cost = cost;
+    if (note) body.note = note;
+  } else {
+    if (cost !== undefined && form.dataset.sure !== kind) { form.dataset.sure = kind; throw new Error(`A ${kind} has no ${study.cost.label}. Press ${kind} again to leave it out.`); }
+    body[kind] = note || true;
+    if (kind === "crash") body.blame = ticked(form, "blame");
+  }
+  return body;
+}

@@ -1,0 +1,265 @@
+"""What the service answers: its form, for the OpenAPI document, and how it is put together.
+
+May import every other layer.
+"""
+
+from dataclasses import asdict
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+from crashbo.app.bench import table
+from crashbo.app.bench.definition import Definition
+from crashbo.app.server.live import Live
+from crashbo.integrations.optuna.ledger import Entry
+from crashbo.optimizer.records import Constraint
+from crashbo.search.space import Choice, Int
+from crashbo.version import __version__
+
+_PARAMS = {"knee": 0.31, "hip": 0.62}
+_TRIAL = {
+    "number": 7,
+    "params": _PARAMS,
+    "state": "success",
+    "p_safe": 0.93,
+    "cost": 0.71,
+    "measured": {"current": 96.3},
+    "reason": "",
+    "blame": [],
+    "censored": [],
+    "origin": "search",
+    "admissible": True,
+    "repeats": None,
+    "p_model": 0.95,
+}
+_MOST_ROWS = 500  # of a table, that are shown before it is imported
+
+
+def _example(answer: dict[str, Any]) -> ConfigDict:
+    return ConfigDict(json_schema_extra={"examples": [answer]})
+
+
+class Error(BaseModel):
+    """The error in one sentence."""
+
+    model_config = _example({"error": "trial must be one of this study's; got number 9. See its trials."})
+
+    error: str
+
+
+class TrialAnswer(BaseModel):
+    """A trial, and what came of it."""
+
+    model_config = _example(_TRIAL)
+
+    number: int
+    params: dict[str, Any]
+    state: str
+    p_safe: float | None
+    cost: float | None
+    measured: dict[str, float]
+    reason: str
+    blame: list[str]
+    censored: list[str]
+    origin: str
+    admissible: bool
+    repeats: int | None
+    p_model: float | None
+
+
+class EntryAnswer(TrialAnswer):
+    """A trial, and what else the store knows about it."""
+
+    model_config = _example(_TRIAL | {"open": False, "who": "Ann", "history": []})
+
+    queued: bool
+    choosing: bool
+    open: bool
+    late: bool
+    lease: float | None
+    at: float
+    who: str
+    began: float | None
+    ended: float | None
+    corrections: int
+    history: list[dict[str, Any]]
+
+
+class LeaseAnswer(BaseModel):
+    """When a lease ends, in seconds since 1970."""
+
+    until: float
+
+
+class LevelAnswer(BaseModel):
+    """A crash threshold."""
+
+    told: int
+    number: int
+    value: float | None
+    interval: list[float | None] | None
+    learned: bool
+    proven: float | None
+    words: str
+
+
+class BestAnswer(BaseModel):
+    """The best trial so far, and what the models recommend."""
+
+    best: TrialAnswer | None
+    recommended: dict[str, Any] | None
+
+
+class InsightAnswer(BaseModel):
+    """What the models say about the trials."""
+
+    levels: dict[str, LevelAnswer]
+    recommended: dict[str, Any] | None
+    blame: dict[str, dict[str, float]]
+    influence: dict[str, dict[str, float]]
+    exhausted: bool
+    told: int
+    expected: dict[str, Any]
+    history: dict[str, list[LevelAnswer]]
+
+
+class SliceAnswer(BaseModel):
+    """Cost and P(safe) over one or two parameters."""
+
+    axes: list[str]
+    grid: list[list[Any]]
+    at: dict[str, Any]
+    cost: list[Any] | None
+    cost_std: list[Any] | None
+    p_safe: list[Any]
+
+
+class StateAnswer(BaseModel):
+    """Everything that the page shows."""
+
+    revision: int
+    boot: str
+    thinking: bool
+    ready: bool
+    version: str
+    read_only: bool
+    halted: dict[str, Any] | None
+    study: dict[str, Any]
+    trials: list[EntryAnswer]
+    best: int | None
+    insight: InsightAnswer | None
+
+
+class StudyAnswer(BaseModel):
+    """One of the studies in the store."""
+
+    name: str
+    trials: int
+    began: float | None
+    here: bool
+
+
+class ImportAnswer(BaseModel):
+    """What an import does, or has done."""
+
+    applied: bool
+    new: int
+    known: int
+    rows: list[dict[str, Any]]
+    changed: list[dict[str, Any]]
+    beyond: list[dict[str, Any]]
+
+
+class HaltAnswer(BaseModel):
+    """Since when no trial is handed out, by whom and why; null if they are."""
+
+    halted: dict[str, Any] | None
+
+
+def state_of(live: Live) -> dict[str, Any]:
+    """Everything that the page shows."""
+    entries, best = live.bench.entries(), live.bench.best()
+    return {
+        **live.signs(),
+        "version": __version__,
+        "read_only": live.bench.ledger.read_only,
+        "halted": live.bench.halted,
+        "study": study_out(live.bench.definition),
+        "trials": [entry_out(e) for e in entries],
+        "best": None if best is None else best.number,
+        "insight": insight_of(live),
+    }
+
+
+def insight_of(live: Live) -> dict[str, Any] | None:
+    """What the models say about the trials; None before one was told."""
+    if live.picture is None:
+        return None
+    picture = {name: value for name, value in asdict(live.picture).items() if name != "digest"}
+    return {
+        **picture,
+        "told": len(live.picture.digest),
+        "expected": {number: asdict(e) for number, e in live.expected.items()},
+        "history": {name: [asdict(level) for level in levels] for name, levels in live.history.items()},
+    }
+
+
+def study_out(definition: Definition) -> dict[str, Any]:
+    """The definition of the study, for clients."""
+    units, risk = definition.study.units, definition.options.get("risk")
+    return {
+        "name": definition.name,
+        "direction": definition.study.direction,
+        "cost": {"label": definition.label, "unit": units.get("cost", "")},
+        "risk": None if risk is None else {"kind": type(risk).__name__, **vars(risk)},
+        "parameters": [
+            {
+                "name": name,
+                "unit": units.get(name, ""),
+                **(
+                    {"kind": "choice", "options": list(p.options)}
+                    if isinstance(p, Choice)
+                    else {"kind": "int" if isinstance(p, Int) else "float", "low": p.low, "high": p.high, "log": p.log}
+                ),
+            }
+            for name, p in definition.space.parameters.items()
+        ],
+        "constraints": [
+            {
+                "name": c.name,
+                "measured": isinstance(c, Constraint),
+                "side": getattr(c, "side", "above"),
+                "censored": c.censored,
+                "unit": units.get(c.name, ""),
+                "threshold": c.threshold,
+            }
+            for c in definition.study.constraints
+        ],
+    }
+
+
+_MORE = ("queued", "choosing", "open", "late", "lease", "at", "who", "began", "ended", "corrections", "history")
+
+
+def entry_out(entry: Entry) -> dict[str, Any]:
+    """A trial for clients."""
+    return {**asdict(entry.trial), **{name: getattr(entry, name) for name in _MORE}}
+
+
+def plan_out(plan: table.ImportPlan, applied: bool) -> dict[str, Any]:
+    """What an import does, for clients."""
+    rows = [{"line": r.line, "id": r.id, "params": r.params, **r.told.out()} for r in plan.new[:_MOST_ROWS]]
+    return {
+        "applied": applied,
+        "new": len(plan.new),
+        "known": len(plan.known) + len(plan.changed),
+        "rows": rows,
+        "changed": [{"line": row.line, "number": number} for row, number in plan.changed],
+        "beyond": [{"line": row.line, "words": words} for row, words in plan.beyond],
+    }
+
+
+def studies_of(live: Live) -> list[dict[str, Any]]:
+    """The studies in the store."""
+    here = live.bench.ledger.name
+    return [{**study, "here": study["name"] == here} for study in live.bench.ledger.neighbours()]
