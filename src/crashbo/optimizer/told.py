@@ -181,6 +181,14 @@ def salvaged(crash: Crash, measured: Mapping[str, Any]) -> Told:
     return Told("crash", None, values, crash.reason, tuple(filter(_is_name, crash.blame)), censored, reached)
 
 
+def halted(stopped: Stopped) -> Told:
+    """What can be kept of a stop that was raised where nobody can be asked any more."""
+    values = {name: float(v) for name, v in stopped.measured.items() if _is_name(name) and is_number(v)}
+    if not values:
+        return Told("void", reason=stopped.reason or "stopped, but nothing was measured")
+    return Told("stopped", None, values, stopped.reason, censored=tuple(values))
+
+
 def surprise(trial: Trial, constraints: Sequence[AnyConstraint]) -> dict[str, str]:
     """What of a told trial contradicts what is known of its study, in words by kind. It is taken all the same."""
     found = {}
@@ -219,9 +227,6 @@ def _spoken(name: str, said: Any, kinds: Any) -> Any:
     return said
 
 
-<<<<<<< HEAD
-def _measured(said: Any, what: str = "measured") -> dict[str, float]:
-=======
 def _noted(note: Any, crash: Any, void: Any) -> str:
     """The note, where nothing else says why."""
     if note is not None and not isinstance(note, str):
@@ -232,8 +237,7 @@ def _noted(note: Any, crash: Any, void: Any) -> str:
     return note or ""
 
 
-def _measured(said: Any) -> dict[str, float]:
->>>>>>> w22
+def _measured(said: Any, what: str = "measured") -> dict[str, float]:
     if said is None:
         return {}
     if not isinstance(said, Mapping):

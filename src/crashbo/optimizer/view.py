@@ -16,9 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crashbo.models.crash import CrashModel
+from crashbo.optimizer.guard import Guard
 from crashbo.optimizer.observed import calibration, observations
 from crashbo.optimizer.records import AnyConstraint, Constraint, Trial
-from crashbo.optimizer.study import Study
+from crashbo.optimizer.study import Study, checked
 from crashbo.search import candidates, recommend
 from crashbo.search.limits import ceilings, limits
 from crashbo.search.risk import TOLERANCE, Paper, Situation, floor_of, length_of
@@ -182,13 +183,17 @@ class View:
         Before the first crash nothing is known of a threshold that was not given: crashes teach. By default p is the
         study's own (`guard`).
         """
-        level = self.study.guard if p is None else p
+        level = self.study.guard if p is None else checked({"guard": p})["guard"]
         found = None if self.models is None or self._seen is None else limits(self._seen, self.models, level)
         return {
             c.name: _limit(c) if found is None else c.sign * float(found[j])
             for j, c in enumerate(self.study.constraints)
             if isinstance(c, Constraint)
         }
+
+    def guard(self, p: float | None = None) -> Guard:
+        """What stops a trial while it runs, at these limits."""
+        return Guard(self.limits(p), {c.name: c.side for c in self.study.measured})
 
     def recommend(self, delta: float = 0.1) -> Recommendation | None:
         """The point of least expected cost with P(safe) >= 1 - delta (eq. 3); None before a success."""

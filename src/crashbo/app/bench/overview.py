@@ -36,6 +36,7 @@ class Level:
     learned: bool
     proven: float | None  # the farthest that a success was measured, less its noise
     words: str
+    limit: float | None = None  # the reading at which a guard stops a trial
 
 
 @dataclass(frozen=True)
@@ -82,9 +83,11 @@ class Overview:
 
     def levels(self) -> dict[str, Level]:
         """The thresholds."""
-        number = self.told[-1].number if self.told else -1
+        number, limits = self.told[-1].number if self.told else -1, self.view.limits()
         return {
-            name: Level(len(self.told), number, c.value, _plain(c.interval), c.learned, c.proven, c.words)
+            name: Level(
+                len(self.told), number, c.value, _plain(c.interval), c.learned, c.proven, c.words, _end(limits[name])
+            )
             for name, c in self.view.thresholds.items()
         }
 
@@ -159,8 +162,11 @@ def _plain(interval: tuple[float, float] | None) -> tuple[float | None, float | 
     """An interval with None for an open end, as JSON has it."""
     if interval is None:
         return None
-    low, high = (end if math.isfinite(end) else None for end in interval)
-    return low, high
+    return _end(interval[0]), _end(interval[1])
+
+
+def _end(level: float) -> float | None:
+    return level if math.isfinite(level) else None
 
 
 def history_points(told: int) -> list[int]:

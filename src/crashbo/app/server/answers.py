@@ -13,7 +13,7 @@ from crashbo.app.bench.definition import Definition
 from crashbo.app.server.live import Live
 from crashbo.integrations.optuna.ledger import Entry
 from crashbo.optimizer.records import Constraint
-from crashbo.search.space import Choice, Int
+from crashbo.search.space import Choice, Int, is_number
 from crashbo.version import __version__
 
 _PARAMS = {"knee": 0.31, "hip": 0.62}
@@ -31,6 +31,7 @@ _TRIAL = {
     "admissible": True,
     "repeats": None,
     "p_model": 0.95,
+    "reached": {},
 }
 _MOST_ROWS = 500  # of a table, that are shown before it is imported
 
@@ -65,6 +66,7 @@ class TrialAnswer(BaseModel):
     admissible: bool
     repeats: int | None
     p_model: float | None
+    reached: dict[str, float]
 
 
 class EntryAnswer(TrialAnswer):
@@ -101,6 +103,16 @@ class LevelAnswer(BaseModel):
     learned: bool
     proven: float | None
     words: str
+    limit: float | None
+
+
+class GuardAnswer(BaseModel):
+    """Readings at which a trial that runs is to be stopped, by constraint; null where none is known yet."""
+
+    model_config = _example({"limits": {"current": 108.2}, "sides": {"current": "above"}})
+
+    limits: dict[str, float | None]
+    sides: dict[str, str]
 
 
 class BestAnswer(BaseModel):
@@ -201,6 +213,16 @@ def insight_of(live: Live) -> dict[str, Any] | None:
         "told": len(live.picture.digest),
         "expected": {number: asdict(e) for number, e in live.expected.items()},
         "history": {name: [asdict(level) for level in levels] for name, levels in live.history.items()},
+    }
+
+
+def guard_of(live: Live) -> dict[str, Any]:
+    """Limits for whoever watches a trial while it runs; before any trial was told, thresholds that were given."""
+    measured, levels = live.bench.definition.study.measured, {} if live.picture is None else live.picture.levels
+    known = {c.name: c.threshold if is_number(c.threshold) else None for c in measured}
+    return {
+        "limits": known | {name: level.limit for name, level in levels.items()},
+        "sides": {c.name: c.side for c in measured},
     }
 
 

@@ -28,6 +28,7 @@ from crashbo.app.server.answers import (
     BestAnswer,
     EntryAnswer,
     Error,
+    GuardAnswer,
     HaltAnswer,
     ImportAnswer,
     InsightAnswer,
@@ -38,6 +39,7 @@ from crashbo.app.server.answers import (
     StudyAnswer,
     TrialAnswer,
     entry_out,
+    guard_of,
     insight_of,
     plan_out,
     state_of,
@@ -173,6 +175,10 @@ def _add_models(app: FastAPI, live: Live) -> None:
     )
     def thresholds() -> Response:
         return _json({} if live.picture is None else {n: asdict(v) for n, v in live.picture.levels.items()})
+
+    @app.get("/api/guard", summary="Readings at which to stop a trial that runs", response_model=GuardAnswer)
+    def guard() -> Response:
+        return _json(guard_of(live))
 
     @app.get("/api/insight", summary="What the models say about the trials", response_model=InsightAnswer | None)
     def insight() -> Response:

@@ -17,6 +17,7 @@ from crashbo.integrations.optuna.settings import Settings
 from crashbo.integrations.optuna.snapshot import Snapshot
 from crashbo.integrations.optuna.spaces import Axes, common, company, singles
 from crashbo.integrations.optuna.stored import Reading
+from crashbo.optimizer.guard import Guard
 from crashbo.optimizer.optimizer import Optimizer
 from crashbo.optimizer.records import AnyConstraint, Fault, Trial
 from crashbo.optimizer.study import Constraints, Noise, best_of
@@ -81,6 +82,10 @@ class Insight:
             if missing:
                 raise ValueError(f"params must name each of {self.params}; got {dict(p)!r}. Add {missing}.")
         return self.view.p_safe([self.snapshot.axes.inward(p) for p in params])
+
+    def guard(self, p: float | None = None) -> Guard:
+        """What stops a trial while it runs, before it crashes, as `Optimizer.guard`."""
+        return self.view.guard(p)
 
     def blame(self, number: int) -> dict[str, float]:
         """Probability that each constraint was violated in a trial that crashed; they need not sum to one."""
