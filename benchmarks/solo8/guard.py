@@ -4,10 +4,10 @@
     python benchmarks/solo8/guard.py                          # 30 seeds
     python benchmarks/solo8/guard.py --seeds 3 --details
 
-The study is that of `crashbo demo`, and of `crashbo demo --guard`. Printed for both: the best repeatable jump (ten repeats
-that all succeed) and the worst of these over the seeds, trips of the boards, falls, trials that were stopped, the share of
-jumps at their settings that crash when nobody stops them, and the width of the learnt trip current's 90 % interval, how
-often it is open above, and how often it covers the truth.
+The study is that of `crashbo demo`, and of `crashbo demo --guard`. Printed for both: the best repeatable jump (ten
+repeats that all succeed) and the worst of these over the seeds, trips of the boards, falls, trials that were stopped,
+the share of jumps at their settings that crash when nobody stops them, and the width of the learnt trip current's 90 %
+interval, how often it is open above, and how often it covers the truth.
 """
 
 import argparse
