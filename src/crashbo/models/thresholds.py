@@ -16,7 +16,7 @@ that were not blamed couple them, and the cost stays that of one at a time.
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,31 +52,65 @@ def has_meaning(p: Parametrisation) -> bool:
     return p.known_threshold is not None or ("threshold" in p.learnt and p.success_measured)
 
 
-def interval(
-    posterior: Posterior, parametrisations: tuple[Parametrisation, ...], j: int = 0, doubt: float | None = None
-) -> tuple[float, float] | None:
-    """The 90 % interval of latent function j's threshold, equal-tailed, in the user's units.
+@dataclass(frozen=True)
+class Profile:
+    """The density of one learnt threshold on a fine grid, all other hyperparameters re-optimised."""
 
-    Where the model is not taken for granted, `doubt` is the probability that no crash was of this function's making.
-    Then the trials say nothing of how high its threshold is: with more doubt than a tail has, the interval is open
-    above. The trials are in order then, and the threshold may have drifted: the interval is of the last one's.
-    """
+    posterior: Posterior  # of this function alone, at the most probable threshold
+    parametrisation: Parametrisation
+    c: Array  # thresholds, in the parametrisation's units
+    log_density: Array
+
+    @property
+    def log_width(self) -> float:
+        """log of the density's integral over its value at the most probable threshold: how far evidence falls short.
+
+        A fit's log posterior has the density of a threshold at its best, which knows no price of having been chosen.
+        """
+        p = self.parametrisation
+        best = float(np.interp(p.inside(self.posterior.hypers[0]).threshold, self.c, self.log_density))
+        if len(self.c) < 2:
+            return 0.0
+        area = float(np.trapezoid(np.exp(self.log_density - self.log_density.max()), self.c))
+        return float(self.log_density.max() - best) + (math.log(area) if area > 0.0 else 0.0)
+
+    def interval(self, doubt: float | None = None) -> tuple[float, float]:
+        """The 90 % interval, equal-tailed, in the user's units.
+
+        Where the model is not taken for granted, `doubt` is the probability that no crash was of this function's
+        making. Then the trials say nothing of how high its threshold is: with more doubt than a tail has, the interval
+        is open above. The trials are in order then, and the threshold may have drifted: the interval is of the last
+        one's.
+        """
+        p, data, c_map = self.parametrisation, self.posterior.data, self.posterior.hypers[0].threshold
+        tail = 0.5 * (1.0 - _NOMINAL)
+        levels = tail, min((1.0 - tail) / max(1.0 - (doubt or 0.0), 0.5), _HIGHEST)
+        low, high = _quantiles(self.c, self.log_density, levels)
+        if doubt is not None and (np.any(data.sign < 0.0) or data.joint.any()):
+            drifted = _mixed_quantiles(self.c, self.log_density, *_drifts(self.posterior, p), levels)
+            low, high = min(low, drifted[0]), max(high, drifted[1])
+        highest = np.inf if doubt is not None and doubt > _TAIL else max(p.shift + p.scale * high, c_map)
+        return min(p.shift + p.scale * low, c_map), highest
+
+
+def profile(posterior: Posterior, parametrisations: tuple[Parametrisation, ...], j: int = 0) -> Profile | None:
+    """The density of latent function j's threshold; None where it is not learnt, or nothing is known of it."""
     p = parametrisations[j]
-    if not has_meaning(p):
+    if not has_meaning(p) or p.known_threshold is not None:
         return None
-    c_map = posterior.hypers[j].threshold
-    if p.known_threshold is not None:
-        return c_map, c_map
     alone = posterior.alone(j)
-    c, log_density = _profile(alone, p)
-    tail = 0.5 * (1.0 - _NOMINAL)
-    levels = tail, min((1.0 - tail) / max(1.0 - (doubt or 0.0), 0.5), _HIGHEST)
-    low, high = _quantiles(c, log_density, levels)
-    if doubt is not None and (np.any(alone.data.sign < 0.0) or alone.data.joint.any()):
-        drifted = _mixed_quantiles(c, log_density, *_drifts(alone, p), levels)
-        low, high = min(low, drifted[0]), max(high, drifted[1])
-    highest = np.inf if doubt is not None and doubt > _TAIL else max(p.shift + p.scale * high, c_map)
-    return min(p.shift + p.scale * low, c_map), highest
+    return Profile(alone, p, *_profile(alone, p))
+
+
+def interval(
+    posterior: Posterior, parametrisations: tuple[Parametrisation, ...], j: int = 0
+) -> tuple[float, float] | None:
+    """The 90 % interval of latent function j's threshold, the model taken for granted."""
+    if not has_meaning(parametrisations[j]):
+        return None
+    found = profile(posterior, parametrisations, j)
+    c = posterior.hypers[j].threshold
+    return (c, c) if found is None else found.interval()
 
 
 def _drifts(posterior: Posterior, p: Parametrisation) -> tuple[Array, Array]:

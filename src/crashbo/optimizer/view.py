@@ -15,7 +15,6 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from crashbo.models.crash import CrashModel
 from crashbo.optimizer.observed import calibration, observations
 from crashbo.optimizer.records import AnyConstraint, Constraint, Trial
 from crashbo.optimizer.study import Study
@@ -23,7 +22,7 @@ from crashbo.search import candidates, recommend
 from crashbo.search.risk import TOLERANCE, Paper, Situation, floor_of, length_of
 from crashbo.search.safety import Safety
 from crashbo.search.space import Params, is_number
-from crashbo.search.surrogates import Observations, Surrogates, doubts, fit_surrogates
+from crashbo.search.surrogates import Doubt, Observations, Surrogates, doubts, fit_surrogates
 
 Array = NDArray[np.float64]
 
@@ -58,16 +57,16 @@ class Threshold:
     The interval is computed when it is first looked at.
     """
 
-    def __init__(
-        self, seen: Observations | None, models: Surrogates | None, constraint: AnyConstraint, j: int, unit: str = ""
-    ) -> None:
-        self._seen, self._models, self._constraint, self._j, self._unit = seen, models, constraint, j, unit
+    def __init__(self, view: "View", constraint: AnyConstraint, j: int) -> None:
+        self._view, self._constraint, self._j = view, constraint, j
+        self._unit = view.study.units.get(constraint.name, "")
+        self._seen, self._models = view.seen, view.models
         known = constraint.threshold
         self.learned = not is_number(known)
-        if models is None:
+        if view.models is None:
             self.value = float(known) if is_number(known) else None  # type: ignore[arg-type]
         else:
-            found = models.threshold(j)
+            found = view.models.threshold(j)
             self.value = None if found is None else constraint.sign * found
             if self.learned and self.value is not None and self.proven is not None:
                 self.value = constraint.sign * max(constraint.sign * self.value, constraint.sign * self.proven)
@@ -91,7 +90,7 @@ class Threshold:
         known, sign = self._constraint.threshold, self._constraint.sign
         if self._models is None or self._seen is None:
             return None if known is None else (known if isinstance(known, tuple) else (float(known), float(known)))
-        doubt = float(doubts(self._seen, self._models)[self._j]) if self.learned else 0.0
+        doubt = float(self._view.doubt.innocent[self._j]) if self.learned and self._view.doubt is not None else 0.0
         found = self._models.crash_model.threshold_interval(self._j, doubt)
         if found is None or self.value is None:
             return None
@@ -154,18 +153,20 @@ class View:
         return None if self.models is None else self.models.safety(calibration(self.trials, self.models.since))
 
     @cached_property
-    def _seen(self) -> Observations | None:
+    def seen(self) -> Observations | None:
+        """The data of the trials; None before one was told."""
         return None if self.models is None else observations(self.study, self.trials)
+
+    @cached_property
+    def doubt(self) -> Doubt | None:
+        """What the constraints had to do with the crashes; None before a trial was told."""
+        return None if self.models is None or self.seen is None else doubts(self.seen, self.models)
 
     @cached_property
     def thresholds(self) -> dict[str, Threshold]:
         """The crash threshold of every measured constraint."""
         constraints = enumerate(self.study.constraints)
-        return {
-            c.name: Threshold(self._seen, self.models, c, j, self.study.units.get(c.name, ""))
-            for j, c in constraints
-            if isinstance(c, Constraint)
-        }
+        return {c.name: Threshold(self, c, j) for j, c in constraints if isinstance(c, Constraint)}
 
     def recommend(self, delta: float = 0.1) -> Recommendation | None:
         """The point of least expected cost with P(safe) >= 1 - delta (eq. 3); None before a success."""
@@ -219,7 +220,10 @@ class View:
         return dict(zip(self.study.names, p.T, strict=True))
 
     def blame(self, trial: Trial | int) -> dict[str, float]:
-        """Probability that each constraint was violated in a trial that crashed; they need not sum to one."""
+        """Probability that each constraint was violated in a trial that crashed; they need not sum to one.
+
+        What is missing of one, where there is a single constraint, is that of a cause that nobody measures.
+        """
         blames = self.blames()
         number = trial if isinstance(trial, int) else trial.number
         if number not in blames:
@@ -228,10 +232,9 @@ class View:
 
     def blames(self) -> dict[int, dict[str, float]]:
         """The blame of every trial that crashed, by its number."""
-        if self.models is None:
+        if self.doubt is None:
             return {}
-        crashes = sorted(t.number for t in self.trials if t.state == "crash")
-        rows = CrashModel(self.models.crash).blame().tolist()
+        crashes, rows = sorted(t.number for t in self.trials if t.state == "crash"), self.doubt.blame.tolist()
         return {
             number: dict(zip(self.study.names, row, strict=True)) for number, row in zip(crashes, rows, strict=True)
         }

@@ -280,25 +280,40 @@ def fit_surrogates(
     )
 
 
-def doubts(seen: Observations, models: Surrogates) -> Array:
-    """The probability, for each constraint, that no crash was of its making, (G,).
+class Doubt(NamedTuple):
+    """How far what is measured is not taken for the cause of the crashes."""
 
-    Beside the other constraints it has a rare rival that nobody measures (`models.bystander`).
+    elsewhere: float  # probability that no crash was of any measured constraint's making
+    innocent: Array  # (G,), that none was of this one's making
+    blame: Array  # (crashes, G), that each was violated in each
+
+
+def doubts(seen: Observations, models: Surrogates) -> Doubt:
+    """What the constraints and a rare rival that nobody measures (`models.bystander`) had to do with the crashes.
+
+    Under the rival's hypothesis nothing that is measured was violated; each of the two counts by its evidence.
     """
+    blame = CrashModel(models.crash).blame()
+    elsewhere = _p_elsewhere(seen, models)
     if not seen.crashed.any():
-        return np.ones(seen.Y.shape[1])
-    model = models.crash_model
-    innocent = np.asarray(np.prod(1.0 - model.blame(), axis=0))
-    data = model.posterior.data
-    if not _may_be_a_bystander(seen, data):
-        return innocent
+        return Doubt(elsewhere, np.ones(blame.shape[1]), blame)
+    innocent = np.asarray(np.prod(1.0 - models.crash_model.blame(), axis=0))
+    return Doubt(elsewhere, elsewhere + (1.0 - elsewhere) * innocent, (1.0 - elsewhere) * blame)
+
+
+def _p_elsewhere(seen: Observations, models: Surrogates) -> float:
+    """The probability that what is measured has nothing to do with any crash."""
+    data = models.crash.data
+    if not seen.crashed.any() or not _may_be_a_bystander(seen, data):
+        return 0.0
     prior = hyperpriors.of_crash(seen.X.shape[1])
     kept = models.memory.bystander
     starts = {} if kept is None else {"measured": kept.measured, "labels": replace(kept.labels, sites=None)}
     rival = fit_bystander(data, prior, noise_std=seen.noise_std, enough=ENOUGH, **starts)
     fitted = models.fitted or fit(data, models.parametrisations, start=models.memory.crash, enough=ENOUGH)
-    elsewhere = float(expit(rival.log_posterior - fitted.log_posterior + _LOG_RIVAL))
-    return elsewhere + (1.0 - elsewhere) * innocent
+    profiles = map(models.crash_model.threshold_profile, range(len(data.Y)))
+    log_evidence = fitted.log_posterior + sum(p.log_width for p in profiles if p is not None)
+    return float(expit(rival.log_posterior - log_evidence + _LOG_RIVAL))
 
 
 class _Found(NamedTuple):
