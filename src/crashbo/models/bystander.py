@@ -1,10 +1,13 @@
-"""The hypothesis that what is measured has nothing to do with the crashes, to be compared with the crash model's.
+"""Hypotheses to be compared with the crash model's: what is measured made none of the crashes, or not all of them.
 
 May import numerics only.
 
 The crash model explains every crash by a measured function above its threshold: p(Y, labels). Here the measurements
 are plain regressions and the labels those of a function that nobody measures: p(Y) p(labels). Both are densities of the
 same data in the same units, so their log posteriors at the most probable hyperparameters can be compared.
+
+In between, a rare function that nobody measures stands beside the measured ones: a crash says that one of them lay
+above its threshold.
 """
 
 from collections.abc import Sequence
@@ -13,7 +16,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from crashbo.models.crash import parametrise_all
+from crashbo.models.crash import CrashModel, hybrid_data, parametrise_all
 from crashbo.models.fit import Fit, fit
 from crashbo.models.hybrid import HybridData
 from crashbo.models.hyperpriors import Hyperprior
@@ -21,6 +24,7 @@ from crashbo.models.latent import Warm
 from crashbo.models.parametrisation import parametrise
 
 Array = NDArray[np.float64]
+Bools = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -54,6 +58,25 @@ def fit_bystander(
     bare = without_measurements(data)
     classifier = parametrise_all(bare, prior, noise_std=(None,), thresholds=(None,))
     return Bystander(fit(alone, regressions, start=measured), fit(bare, classifier, start=labels, enough=enough))
+
+
+def fit_beside(
+    X: Array,
+    Y: Array,
+    crashed: Bools,
+    prior: Hyperprior,
+    *,
+    noise_std: Sequence[float | Array | None],
+    thresholds: Sequence[float | tuple[float, float] | None],
+    censored: Bools | None = None,
+) -> CrashModel:
+    """A crash model of the constraints and, as the last, a rare one that nobody measures; no crash is blamed."""
+    nothing = np.full((len(X), 1), np.nan)
+    cut = None if censored is None else np.hstack([censored, np.zeros((len(X), 1), dtype=bool)])
+    data = hybrid_data(X, np.hstack([Y, nothing]), crashed, censored=cut, whole=True)
+    parts = parametrise_all(data, prior, noise_std=(*noise_std, None), thresholds=(*thresholds, None))
+    found = fit(data, parts)
+    return CrashModel(found.posterior, found)
 
 
 def without_labels(data: HybridData) -> HybridData:

@@ -19,10 +19,11 @@ from crashbo.optimizer.observed import calibration, observations
 from crashbo.optimizer.records import AnyConstraint, Constraint, Trial
 from crashbo.optimizer.study import Study
 from crashbo.search import candidates, recommend
+from crashbo.search.causes import Causes, causes
 from crashbo.search.risk import TOLERANCE, Paper, Situation, floor_of, length_of
 from crashbo.search.safety import Safety
 from crashbo.search.space import Params, is_number
-from crashbo.search.surrogates import Doubt, Observations, Surrogates, doubts, fit_surrogates
+from crashbo.search.surrogates import Observations, Surrogates, fit_surrogates
 
 Array = NDArray[np.float64]
 
@@ -88,20 +89,20 @@ class Threshold:
         The end towards the crash is infinite where the trials do not bound it.
         """
         known, sign = self._constraint.threshold, self._constraint.sign
-        if self._models is None or self._seen is None:
-            return None if known is None else (known if isinstance(known, tuple) else (float(known), float(known)))
-        doubt = float(self._view.doubt.innocent[self._j]) if self.learned and self._view.doubt is not None else 0.0
-        found = self._models.crash_model.threshold_interval(self._j, doubt)
+        if is_number(known):
+            return float(known), float(known)  # type: ignore[arg-type]
+        causes = self._view.causes
+        if causes is None:
+            return known  # type: ignore[return-value]
+        found = causes.interval(self._j)
         if found is None or self.value is None:
             return None
         low, high = found
-        if not self.learned:
-            return sign * low, sign * high
         if self.proven is not None and high < sign * self.proven:  # a success beyond it: they had another cause
             high = math.inf
         # The value is a median with all else held, the interval is not: keep the one within the other.
         low, high = min(low, sign * self.value), max(high, sign * self.value)
-        if self.proven is not None and doubt > _LIKELIER:
+        if self.proven is not None and causes.innocent[self._j] > _LIKELIER:
             low = max(low, sign * self.proven)
         if isinstance(known, tuple):
             bounds = sorted(sign * end for end in known)
@@ -158,9 +159,9 @@ class View:
         return None if self.models is None else observations(self.study, self.trials)
 
     @cached_property
-    def doubt(self) -> Doubt | None:
+    def causes(self) -> Causes | None:
         """What the constraints had to do with the crashes; None before a trial was told."""
-        return None if self.models is None or self.seen is None else doubts(self.seen, self.models)
+        return None if self.models is None or self.seen is None else causes(self.seen, self.models)
 
     @cached_property
     def thresholds(self) -> dict[str, Threshold]:
@@ -232,9 +233,9 @@ class View:
 
     def blames(self) -> dict[int, dict[str, float]]:
         """The blame of every trial that crashed, by its number."""
-        if self.doubt is None:
+        if self.causes is None:
             return {}
-        crashes, rows = sorted(t.number for t in self.trials if t.state == "crash"), self.doubt.blame.tolist()
+        crashes, rows = sorted(t.number for t in self.trials if t.state == "crash"), self.causes.blame.tolist()
         return {
             number: dict(zip(self.study.names, row, strict=True)) for number, row in zip(crashes, rows, strict=True)
         }

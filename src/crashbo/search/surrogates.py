@@ -10,7 +10,6 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
 
 from crashbo.models import hyperpriors, latent, thresholds
 from crashbo.models.bystander import fit_bystander, without_labels, without_measurements
@@ -48,7 +47,6 @@ _FINEST, _COARSEST = 1e-3, 0.03
 # fitted: on eight families of crashbo.problems in 2 to 6 dimensions, seeds 0 to 4, after 10 to 50 trials. A measured
 # cause was taken for a bystander in one of 340 cases, after ten trials; a bystander was found out in 31 of 41
 _LEAD = 2.5  # nats by which the bystander's hypothesis must lead
-_LOG_RIVAL = float(np.log(0.25))  # fitted: benchmarks/thresholds.py: prior odds that what is measured is not the cause
 _FEW_CRASHES = 2  # judgement: one crash says little of its cause
 # judgement: what time allows; share by which trials must grow, per nat that it lies behind, before it is fitted again
 _PATIENCE = 0.1
@@ -280,42 +278,6 @@ def fit_surrogates(
     )
 
 
-class Doubt(NamedTuple):
-    """How far what is measured is not taken for the cause of the crashes."""
-
-    elsewhere: float  # probability that no crash was of any measured constraint's making
-    innocent: Array  # (G,), that none was of this one's making
-    blame: Array  # (crashes, G), that each was violated in each
-
-
-def doubts(seen: Observations, models: Surrogates) -> Doubt:
-    """What the constraints and a rare rival that nobody measures (`models.bystander`) had to do with the crashes.
-
-    Under the rival's hypothesis nothing that is measured was violated; each of the two counts by its evidence.
-    """
-    blame = CrashModel(models.crash).blame()
-    elsewhere = _p_elsewhere(seen, models)
-    if not seen.crashed.any():
-        return Doubt(elsewhere, np.ones(blame.shape[1]), blame)
-    innocent = np.asarray(np.prod(1.0 - models.crash_model.blame(), axis=0))
-    return Doubt(elsewhere, elsewhere + (1.0 - elsewhere) * innocent, (1.0 - elsewhere) * blame)
-
-
-def _p_elsewhere(seen: Observations, models: Surrogates) -> float:
-    """The probability that what is measured has nothing to do with any crash."""
-    data = models.crash.data
-    if not seen.crashed.any() or not _may_be_a_bystander(seen, data):
-        return 0.0
-    prior = hyperpriors.of_crash(seen.X.shape[1])
-    kept = models.memory.bystander
-    starts = {} if kept is None else {"measured": kept.measured, "labels": replace(kept.labels, sites=None)}
-    rival = fit_bystander(data, prior, noise_std=seen.noise_std, enough=ENOUGH, **starts)
-    fitted = models.fitted or fit(data, models.parametrisations, start=models.memory.crash, enough=ENOUGH)
-    profiles = map(models.crash_model.threshold_profile, range(len(data.Y)))
-    log_evidence = fitted.log_posterior + sum(p.log_width for p in profiles if p is not None)
-    return float(expit(rival.log_posterior - log_evidence + _LOG_RIVAL))
-
-
 class _Found(NamedTuple):
     fitted: Fit | None  # of the crash model
     warm: Warm  # start of its next fit
@@ -371,10 +333,10 @@ def _held(
 
 def _is_doubtful(seen: Observations, data: HybridData) -> bool:
     """Whether there are crashes enough to ask if what is measured has nothing to do with them."""
-    return int(seen.crashed.sum()) >= _FEW_CRASHES and _may_be_a_bystander(seen, data)
+    return int(seen.crashed.sum()) >= _FEW_CRASHES and may_be_a_bystander(seen, data)
 
 
-def _may_be_a_bystander(seen: Observations, data: HybridData) -> bool:
+def may_be_a_bystander(seen: Observations, data: HybridData) -> bool:
     """Whether what is measured may have nothing to do with the crashes: all is measured, and nobody says it does.
 
     Who gives a crash's cause says so. A threshold that is given may still be jumped over.
