@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from crashbo.models.crash import CrashModel, hybrid_data, parametrise_all
+from crashbo.models.crash import Blame, CrashModel, hybrid_data, parametrise_all
 from crashbo.models.fit import Fit, fit
 from crashbo.models.hybrid import HybridData
 from crashbo.models.hyperpriors import Hyperprior
@@ -68,12 +68,13 @@ def fit_beside(
     *,
     noise_std: Sequence[float | Array | None],
     thresholds: Sequence[float | tuple[float, float] | None],
+    blame: Blame = None,
     censored: Bools | None = None,
 ) -> CrashModel:
-    """A crash model of the constraints and, as the last, a rare one that nobody measures; no crash is blamed."""
+    """A crash model of the constraints and, as the last, a rare one that nobody measures."""
     nothing = np.full((len(X), 1), np.nan)
     cut = None if censored is None else np.hstack([censored, np.zeros((len(X), 1), dtype=bool)])
-    data = hybrid_data(X, np.hstack([Y, nothing]), crashed, censored=cut, whole=True)
+    data = hybrid_data(X, np.hstack([Y, nothing]), crashed, blame, cut, whole=True)
     parts = parametrise_all(data, prior, noise_std=(*noise_std, None), thresholds=(*thresholds, None))
     found = fit(data, parts)
     return CrashModel(found.posterior, found)

@@ -19,7 +19,7 @@ from crashbo.models.bystander import fit_beside, fit_bystander
 from crashbo.models.crash import CrashModel
 from crashbo.models.fit import fit
 from crashbo.search.costs import ENOUGH
-from crashbo.search.surrogates import Observations, Surrogates, may_be_a_bystander
+from crashbo.search.surrogates import Observations, Surrogates
 
 Array = NDArray[np.float64]
 
@@ -46,13 +46,12 @@ def causes(seen: Observations, models: Surrogates) -> Causes:
     G = blame.shape[1]
     if not seen.crashed.any():
         return Causes(alone, np.ones(G), blame)
-    if not may_be_a_bystander(seen, alone.posterior.data):
+    if not all(alone.posterior.data.kind):  # what nobody measures is among them already
         return Causes(alone, _innocent(blame), blame)
     beside = _beside(seen)
     p_alone, p_beside, p_rival = _probabilities(seen, models, beside)
-    some = p_alone / (p_alone + p_beside)
     shared = beside.blame()[:, :G]
-    likelier, of_likelier = (alone, blame) if some >= 0.5 else (beside, shared)  # derived: an even chance
+    likelier, of_likelier = (beside, shared) if p_beside > p_alone else (alone, blame)
     innocent = p_rival + (1.0 - p_rival) * _innocent(of_likelier)
     return Causes(likelier, innocent, p_alone * blame + p_beside * shared)
 
@@ -64,8 +63,16 @@ def _innocent(blame: Array) -> Array:
 
 def _beside(seen: Observations) -> CrashModel:
     """The crash model with a rare cause that nobody measures beside the constraints."""
-    prior, given = hyperpriors.of_crash(seen.X.shape[1]), {"noise_std": seen.noise_std, "thresholds": seen.thresholds}
-    return fit_beside(seen.X, seen.Y, seen.crashed, prior, **given, censored=seen.censored)
+    return fit_beside(
+        seen.X,
+        seen.Y,
+        seen.crashed,
+        hyperpriors.of_crash(seen.X.shape[1]),
+        noise_std=seen.noise_std,
+        thresholds=seen.thresholds,
+        blame=seen.blame,
+        censored=seen.censored,
+    )
 
 
 def _probabilities(seen: Observations, models: Surrogates, beside: CrashModel) -> Array:
@@ -78,7 +85,8 @@ def _probabilities(seen: Observations, models: Surrogates, beside: CrashModel) -
     alone = fitted.log_posterior + _log_widths(models.crash_model)
     assert beside.fitted is not None
     both = beside.fitted.log_posterior + _log_widths(beside)
-    logs = np.array([alone, both, rival.log_posterior]) + np.log([1.0, _BESIDE, _RIVAL])
+    told = -np.inf if any(seen.blame or ()) else 0.0  # who gives a crash's cause says that it is measured
+    logs = np.array([alone, both, rival.log_posterior + told]) + np.log([1.0, _BESIDE, _RIVAL])
     return np.asarray(softmax(logs))
 
 

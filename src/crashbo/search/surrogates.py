@@ -333,10 +333,10 @@ def _held(
 
 def _is_doubtful(seen: Observations, data: HybridData) -> bool:
     """Whether there are crashes enough to ask if what is measured has nothing to do with them."""
-    return int(seen.crashed.sum()) >= _FEW_CRASHES and may_be_a_bystander(seen, data)
+    return int(seen.crashed.sum()) >= _FEW_CRASHES and _may_be_a_bystander(seen, data)
 
 
-def may_be_a_bystander(seen: Observations, data: HybridData) -> bool:
+def _may_be_a_bystander(seen: Observations, data: HybridData) -> bool:
     """Whether what is measured may have nothing to do with the crashes: all is measured, and nobody says it does.
 
     Who gives a crash's cause says so. A threshold that is given may still be jumped over.

@@ -1,0 +1,127 @@
+"""What made the crashes: three hypotheses by their evidence, and the blame and intervals that follow."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.special import softmax
+
+from crashbo import Constraint, Optimizer
+from crashbo.models.bystander import fit_bystander
+from crashbo.models.crash import CrashModel
+from crashbo.models.fit import fit
+from crashbo.models.hyperpriors import of_crash
+from crashbo.search import causes
+
+SQUARE = {"x": (0.0, 1.0), "y": (0.0, 1.0)}
+
+
+def told(crashes, trials=40, constraints=("load",), **said):
+    """A study of random points whose load is 10 + 5 x."""
+    rng = np.random.default_rng(0)
+    optimizer = Optimizer(SQUARE, list(constraints), seed=0)
+    for x, y in rng.random((trials, 2)).tolist():
+        if crashes(x, y):
+            optimizer.tell({"x": x, "y": y}, crash=True, **said)
+        else:
+            load = 10.0 + 5.0 * x + 0.02 * float(rng.standard_normal())
+            measured = {"load": load, "heat": float(np.sin(4.0 * y))}
+            named = {c if isinstance(c, str) else c.name for c in constraints}
+            optimizer.tell({"x": x, "y": y}, cost=-x, measured={k: measured[k] for k in named})
+    return optimizer
+
+
+def blames(optimizer, where):
+    return [
+        optimizer.blame(t)["load"]
+        for t in optimizer.trials
+        if t.state == "crash" and where(t.params["x"], t.params["y"])
+    ]
+
+
+def everywhere(x, y):
+    return True
+
+
+def by_load(x, y):
+    return x > 0.7
+
+
+def elsewhere(x, y):
+    return y > 0.6 + 0.3 * x
+
+
+def beside(x, y):
+    return x > 0.75 or np.hypot(x - 0.3, y - 0.3) < 0.25
+
+
+@pytest.mark.parametrize("constraints", [("load",), ("load", "heat")])
+def test_a_crash_that_nothing_measured_explains_is_blamed_on_nothing_measured(constraints):
+    optimizer = told(elsewhere, constraints=constraints)
+    assert max(max(of.values()) for of in optimizer.blames().values()) < 0.1
+    assert all(np.isinf(level.interval[1]) for level in optimizer.thresholds.values())
+
+
+def test_a_crash_that_the_load_explains_is_blamed_on_it():
+    assert min(blames(told(by_load), everywhere)) > 0.95
+
+
+def test_of_two_causes_each_has_its_crashes_and_the_threshold_both_ends():
+    optimizer = told(beside, trials=60)
+    assert min(blames(optimizer, lambda x, y: x > 0.8)) > 0.8
+    assert max(blames(optimizer, lambda x, y: np.hypot(x - 0.3, y - 0.3) < 0.2)) < 0.2
+    low, high = optimizer.thresholds["load"].interval
+    assert low <= 13.75 <= high < 15.0
+
+
+def test_blame_that_is_told_settles_the_cause():
+    assert min(blames(told(elsewhere, blame="load"), everywhere)) == 1.0
+
+
+def test_blame_that_is_told_of_some_crashes_leaves_the_others_open():
+    optimizer = told(beside, trials=60)
+    for t in [t for t in optimizer.trials if t.state == "crash" and t.params["x"] > 0.75]:
+        optimizer.tell(t, crash=True, blame="load", replace=True)
+    assert min(blames(optimizer, lambda x, y: x > 0.75)) == 1.0
+    assert max(blames(optimizer, lambda x, y: np.hypot(x - 0.3, y - 0.3) < 0.2)) < 0.2
+
+
+def test_a_given_threshold_is_jumped_over_and_not_blamed():
+    assert max(blames(told(elsewhere, constraints=[Constraint("load", 60.0)]), everywhere)) < 0.1
+
+
+@pytest.mark.parametrize("crashes", [by_load, elsewhere, beside])
+def test_blame_is_the_mixture_over_the_hypotheses(crashes):
+    optimizer = told(crashes, trials=25)
+    seen, models = optimizer.view.seen, optimizer.view.models
+    other = causes._beside(seen)
+    p = causes._probabilities(seen, models, other)
+    assert p.sum() == pytest.approx(1.0)
+    expected = p[0] * CrashModel(models.crash).blame() + p[1] * other.blame()[:, :1]
+    np.testing.assert_allclose([[of["load"]] for of in optimizer.blames().values()], expected)
+
+
+def test_the_evidence_of_a_learnt_threshold_is_its_integral():
+    """By quadrature over thresholds that are held one by one, everything else fitted to the end."""
+    optimizer = told(by_load, trials=14)
+    model = optimizer.view.models.crash_model
+    profile = model.threshold_profile(0)
+    p, best = profile.parametrisation, model.posterior
+    grid = np.linspace(profile.c[0], profile.c[-1], 50)
+    logs = []
+    for c in p.shift + p.scale * grid:
+        moved = replace(best.hypers[0], threshold=float(c))
+        held = replace(p, start=p.inside(moved), held=("threshold",))
+        logs.append(fit(best.data, (held,), start=replace(best.warm(), hypers=(moved,))).log_posterior)
+    area = np.trapezoid(np.exp(np.array(logs) - model.fitted.log_posterior), grid)
+    assert profile.log_width == pytest.approx(np.log(area), abs=0.1)
+
+
+def test_a_hypothesis_counts_by_its_evidence_and_its_prior():
+    optimizer = told(beside, trials=14)
+    seen, models = optimizer.view.seen, optimizer.view.models
+    other = causes._beside(seen)
+    rival = fit_bystander(models.crash.data, of_crash(2), noise_std=seen.noise_std, enough=1e-4)
+    logs = [model.fitted.log_posterior + model.threshold_profile(0).log_width for model in (models.crash_model, other)]
+    expected = softmax(np.array([*logs, rival.log_posterior]) + np.log([1.0, 0.25, 0.25]))
+    np.testing.assert_allclose(causes._probabilities(seen, models, other), expected, atol=0.05)
