@@ -125,7 +125,7 @@ class CrashModel:
             return None
         if (j, doubt) not in self._intervals:
             found = self.threshold_profile(j)
-            self._intervals[j, doubt] = (c, c) if found is None else found.interval(doubt)
+            self._intervals[j, doubt] = (c, c) if found is None else thresholds.interval_of([(found, 1.0)], doubt)
         return self._intervals[j, doubt]
 
     def threshold_profile(self, j: int) -> Profile | None:

@@ -1,23 +1,26 @@
-"""What made the crashes: what is measured, something that nobody measures, or both.
+"""What made the crashes, and what they say of the thresholds.
 
 May import models and below.
 
 Three hypotheses are compared by their evidence: every crash was a measured constraint's (the crash model); none was,
 and the labels follow a function of their own (`models.bystander`); or some were, and a rare function that nobody
-measures made the others. A threshold's interval, and the blame of a crash, are of their mixture.
+measures made the others. The blame of a crash is of their mixture. So is a threshold's interval, and of a mixture over
+the scales on which the readings may be smooth (`models.warps`).
 """
 
-from dataclasses import replace
-from typing import NamedTuple
+import math
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
 
-from crashbo.models import hyperpriors
+from crashbo.models import hyperpriors, thresholds
 from crashbo.models.bystander import fit_beside, fit_bystander
-from crashbo.models.crash import CrashModel
+from crashbo.models.crash import CrashModel, parametrise_all
 from crashbo.models.fit import fit
+from crashbo.models.thresholds import Profile
+from crashbo.models.warps import Warp, warps
 from crashbo.search.costs import ENOUGH
 from crashbo.search.surrogates import Observations, Surrogates
 
@@ -28,37 +31,130 @@ Array = NDArray[np.float64]
 _RIVAL, _BESIDE = 0.25, 0.25
 
 
-class Causes(NamedTuple):
+@dataclass(frozen=True)
+class Scale:
+    """A constraint's threshold on one scale of its readings."""
+
+    profile: Profile
+    log_weight: float  # log evidence of readings and labels, and log prior
+
+    @staticmethod
+    def of(profile: Profile, log_prior: float, y: Array) -> "Scale":
+        """The threshold's density on the scale of its warp, if any, to which log_prior belongs; y are the readings."""
+        evidence = profile.posterior.log_evidence + profile.log_prior + profile.log_width
+        slopes = 0.0 if profile.warp is None else float(np.sum(np.log(profile.warp.rate(y[~np.isnan(y)]))))
+        return Scale(profile, evidence + slopes + log_prior)
+
+
+@dataclass(frozen=True)
+class Causes:
     """What the constraints had to do with the crashes."""
 
-    model: CrashModel  # the likelier of those under which some crash was a measured constraint's
+    model: CrashModel  # of the hypothesis that every crash was a constraint's
     innocent: Array  # (G,), probability that no crash was of this constraint's making
     blame: Array  # (crashes, G), probability that each was violated in each
+    densities: tuple[tuple[tuple[Profile, float], ...], ...]  # of every threshold, with weights; none if not learnt
 
     def interval(self, j: int) -> tuple[float, float] | None:
         """The 90 % interval of constraint j's threshold; open above where the crashes do not bound it."""
-        return self.model.threshold_interval(j, float(self.innocent[j]))
+        if not self.densities[j]:
+            return self.model.threshold_interval(j)
+        return thresholds.interval_of(self.densities[j], float(self.innocent[j]))
 
 
 def causes(seen: Observations, models: Surrogates) -> Causes:
     """Compare the hypotheses on a study's trials."""
-    alone, blame = models.crash_model, CrashModel(models.crash).blame()
+    alone, blame = _fitted(models), CrashModel(models.crash).blame()
     G = blame.shape[1]
     if not seen.crashed.any():
-        return Causes(alone, np.ones(G), blame)
+        return Causes(alone, np.ones(G), blame, tuple(map(_only, map(alone.threshold_profile, range(G)))))
+    scales = [_scales(seen, alone, j) for j in range(G)]
+    mixed = tuple(map(_weighted, scales))
     if not all(alone.posterior.data.kind):  # what nobody measures is among them already
-        return Causes(alone, _innocent(blame), blame)
+        return Causes(alone, _innocent(blame), blame, mixed)
+    best = [max(of, key=lambda scale: scale.log_weight).profile.warp if of else None for of in scales]
+    if any(best):
+        seen = _warped(seen, best)
+        alone = _alone(seen)
+        blame = alone.blame()
     beside = _beside(seen)
-    p_alone, p_beside, p_rival = _probabilities(seen, models, beside)
+    p_alone, p_beside, p_rival = _probabilities(seen, alone, beside)
     shared = beside.blame()[:, :G]
-    likelier, of_likelier = (beside, shared) if p_beside > p_alone else (alone, blame)
-    innocent = p_rival + (1.0 - p_rival) * _innocent(of_likelier)
-    return Causes(likelier, innocent, p_alone * blame + p_beside * shared)
+    innocent = p_rival + (1.0 - p_rival) * _innocent(shared if p_beside > p_alone else blame)
+    if p_beside > p_alone:
+        found = (beside.threshold_profile(j) for j in range(G))
+        mixed = tuple(_only(p and replace(p, warp=warp)) for p, warp in zip(found, best, strict=True))
+    return Causes(alone, innocent, p_alone * blame + p_beside * shared, mixed)
+
+
+def _only(profile: Profile | None) -> tuple[tuple[Profile, float], ...]:
+    return () if profile is None else ((profile, 1.0),)
+
+
+def _weighted(scales: tuple[Scale, ...]) -> tuple[tuple[Profile, float], ...]:
+    """The densities on all scales, with their probabilities."""
+    weights = softmax([scale.log_weight for scale in scales]).tolist() if scales else []
+    return tuple((scale.profile, weight) for scale, weight in zip(scales, weights, strict=True))
 
 
 def _innocent(blame: Array) -> Array:
     """The probability that no crash was of a constraint's making, from what each has of each."""
     return np.asarray(np.prod(1.0 - blame, axis=0))
+
+
+def _fitted(models: Surrogates) -> CrashModel:
+    """The crash model at the most probable hyperparameters, also where the search holds older ones."""
+    if models.fitted is not None:
+        return models.crash_model
+    found = fit(models.crash.data, models.parametrisations, start=models.memory.crash, enough=ENOUGH)
+    return CrashModel(found.posterior, found)
+
+
+def _scales(seen: Observations, model: CrashModel, j: int) -> tuple[Scale, ...]:
+    """Constraint j's threshold on every scale of its readings, while the other constraints are held."""
+    plain = model.threshold_profile(j)
+    if plain is None:
+        return ()
+    data, y = plain.posterior.data, plain.posterior.data.Y[0]
+    none, *others = warps(y, plain.parametrisation.scale)
+    found = [Scale.of(plain, math.log(none.prior), y)]
+    for warp in others if not plain.parametrisation.is_given else ():
+        warped = replace(data, Y=warp(data.Y), lower=None if data.lower is None else warp(data.lower))
+        noise = _warped_noise(seen.noise_std[j], warp, seen.Y[:, j])
+        parts = parametrise_all(warped, hyperpriors.of_crash(data.X.shape[1]), noise_std=(noise,), thresholds=(None,))
+        profile = thresholds.profile(fit(warped, parts, enough=ENOUGH).posterior, parts, 0, warp)
+        assert profile is not None
+        found.append(Scale.of(profile, math.log(warp.prior), y))
+    return tuple(found)
+
+
+def _warped_noise(noise: float | Array | None, warp: Warp, y: Array) -> float | Array | None:
+    """A noise that is given, on the warped scale, one per trial."""
+    return noise if noise is None or not np.any(noise) else np.asarray(noise * warp.rate(y))
+
+
+def _warped(seen: Observations, by: list[Warp | None]) -> Observations:
+    """The same trials with warped readings; thresholds that are given come with a scale that is not."""
+    Y = np.stack([y if warp is None else warp(y) for y, warp in zip(seen.Y.T, by, strict=True)], axis=1)
+    noise = tuple(
+        std if warp is None else _warped_noise(std, warp, y)
+        for std, warp, y in zip(seen.noise_std, by, seen.Y.T, strict=True)
+    )
+    return replace(seen, Y=Y, noise_std=noise)  # type: ignore[arg-type]
+
+
+def _alone(seen: Observations) -> CrashModel:
+    """The crash model of these trials."""
+    return CrashModel.fit(
+        seen.X,
+        seen.Y,
+        seen.crashed,
+        blame=seen.blame,
+        censored=seen.censored,
+        noise_std=list(seen.noise_std),
+        threshold=list(seen.thresholds),
+        prior=hyperpriors.of_crash(seen.X.shape[1]),
+    )
 
 
 def _beside(seen: Observations) -> CrashModel:
@@ -75,22 +171,17 @@ def _beside(seen: Observations) -> CrashModel:
     )
 
 
-def _probabilities(seen: Observations, models: Surrogates, beside: CrashModel) -> Array:
+def _probabilities(seen: Observations, alone: CrashModel, beside: CrashModel) -> Array:
     """Of the crash model, the one with a rival beside, and the rival alone, (3,)."""
-    data, kept = models.crash.data, models.memory.bystander
-    starts = {} if kept is None else {"measured": kept.measured, "labels": replace(kept.labels, sites=None)}
     prior = hyperpriors.of_crash(seen.X.shape[1])
-    rival = fit_bystander(data, prior, noise_std=seen.noise_std, enough=ENOUGH, **starts)
-    fitted = models.fitted or fit(data, models.parametrisations, start=models.memory.crash, enough=ENOUGH)
-    alone = fitted.log_posterior + _log_widths(models.crash_model)
-    assert beside.fitted is not None
-    both = beside.fitted.log_posterior + _log_widths(beside)
+    rival = fit_bystander(alone.posterior.data, prior, noise_std=seen.noise_std, enough=ENOUGH)
     told = -np.inf if any(seen.blame or ()) else 0.0  # who gives a crash's cause says that it is measured
-    logs = np.array([alone, both, rival.log_posterior + told]) + np.log([1.0, _BESIDE, _RIVAL])
-    return np.asarray(softmax(logs))
+    logs = np.array([_log_evidence(alone), _log_evidence(beside), rival.log_posterior + told])
+    return np.asarray(softmax(logs + np.log([1.0, _BESIDE, _RIVAL])))
 
 
-def _log_widths(model: CrashModel) -> float:
-    """What the evidence falls short of the most probable thresholds' density by."""
+def _log_evidence(model: CrashModel) -> float:
+    """Of a fit, its thresholds integrated over."""
+    assert model.fitted is not None
     found = map(model.threshold_profile, range(len(model.posterior.hypers)))
-    return sum(profile.log_width for profile in found if profile is not None)
+    return model.fitted.log_posterior + sum(profile.log_width for profile in found if profile is not None)
