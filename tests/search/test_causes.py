@@ -93,12 +93,14 @@ def test_a_given_threshold_is_jumped_over_and_not_blamed():
 @pytest.mark.parametrize("crashes", [by_load, elsewhere, beside])
 def test_blame_is_the_mixture_over_the_hypotheses(crashes):
     optimizer = told(crashes, trials=25)
-    seen, models = optimizer.view.seen, optimizer.view.models
-    other = causes._beside(seen)
-    p = causes._probabilities(seen, models, other)
+    seen, alone = optimizer.view.seen, optimizer.view.causes.model
+    warp = max(causes._scales(seen, optimizer.view.models.crash_model, 0), key=lambda s: s.log_weight).profile.warp
+    warped = seen if warp is None else causes._warped(seen, [warp])
+    other = causes._beside(warped)
+    p = causes._probabilities(warped, alone, other)
     assert p.sum() == pytest.approx(1.0)
-    expected = p[0] * CrashModel(models.crash).blame() + p[1] * other.blame()[:, :1]
-    np.testing.assert_allclose([[of["load"]] for of in optimizer.blames().values()], expected)
+    expected = p[0] * alone.blame() + p[1] * other.blame()[:, :1]
+    np.testing.assert_allclose([[of["load"]] for of in optimizer.blames().values()], expected, atol=1e-6)
 
 
 def test_the_evidence_of_a_learnt_threshold_is_its_integral():
@@ -119,9 +121,48 @@ def test_the_evidence_of_a_learnt_threshold_is_its_integral():
 
 def test_a_hypothesis_counts_by_its_evidence_and_its_prior():
     optimizer = told(beside, trials=14)
-    seen, models = optimizer.view.seen, optimizer.view.models
+    seen, alone = optimizer.view.seen, optimizer.view.models.crash_model
     other = causes._beside(seen)
-    rival = fit_bystander(models.crash.data, of_crash(2), noise_std=seen.noise_std, enough=1e-4)
-    logs = [model.fitted.log_posterior + model.threshold_profile(0).log_width for model in (models.crash_model, other)]
+    rival = fit_bystander(alone.posterior.data, of_crash(2), noise_std=seen.noise_std, enough=1e-4)
+    logs = [model.fitted.log_posterior + model.threshold_profile(0).log_width for model in (alone, other)]
     expected = softmax(np.array([*logs, rival.log_posterior]) + np.log([1.0, 0.25, 0.25]))
-    np.testing.assert_allclose(causes._probabilities(seen, models, other), expected, atol=0.05)
+    np.testing.assert_allclose(causes._probabilities(seen, alone, other), expected, atol=0.05)
+
+
+def measured(load, level, trials=30):
+    """A study of random points whose load is any function of a slope; it crashes where that exceeds a level."""
+    rng = np.random.default_rng(3)
+    optimizer = Optimizer(SQUARE, ["load"], seed=0)
+    for x, y in rng.random((trials, 2)).tolist():
+        u = x + 0.5 * y
+        said = (
+            {"crash": True} if u > level else {"cost": -x, "measured": {"load": load(u) + 0.01 * rng.standard_normal()}}
+        )
+        optimizer.tell({"x": x, "y": y}, **said)
+    return optimizer
+
+
+@pytest.mark.parametrize(
+    ("load", "likeliest"),
+    [(lambda u: np.exp(3.0 * u), (1, 2)), (lambda u: np.tanh(4.0 * (u - 0.6)), (3,)), (lambda u: 2.0 * u, (0,))],
+    ids=["steep", "saturating", "even"],
+)
+def test_the_scale_on_which_a_load_is_smooth_is_found_and_its_threshold_covered(load, likeliest):
+    optimizer = measured(load, 0.95)
+    scales = causes._scales(optimizer.view.seen, optimizer.view.models.crash_model, 0)
+    assert int(np.argmax([scale.log_weight for scale in scales])) in likeliest
+    low, high = optimizer.thresholds["load"].interval
+    assert low <= load(0.95) <= high
+
+
+def test_the_evidence_on_a_scale_is_that_of_the_readings():
+    """Readings that are warped by hand, with the density of what was read, weigh as much."""
+    optimizer = measured(lambda u: np.exp(3.0 * u), 0.95)
+    seen, model = optimizer.view.seen, optimizer.view.models.crash_model
+    scale = causes._scales(seen, model, 0)[2]
+    warp, y = scale.profile.warp, seen.Y[:, 0]
+    by_hand = CrashModel.fit(seen.X, warp(y)[:, None], seen.crashed, prior=of_crash(2))
+    (p,), (h,) = by_hand.fitted.parametrisations, by_hand.posterior.hypers
+    slopes = np.log(np.diff(warp(np.stack([y - 1e-5, y + 1e-5])), axis=0)[0] / 2e-5)
+    expected = by_hand.log_evidence + p.log_prior(p.inside(h))[0] + by_hand.threshold_profile(0).log_width
+    assert scale.log_weight == pytest.approx(expected + np.nansum(slopes) + np.log(warp.prior), abs=0.1)
