@@ -94,7 +94,7 @@ def test_a_given_threshold_is_jumped_over_and_not_blamed():
 def test_blame_is_the_mixture_over_the_hypotheses(crashes):
     optimizer = told(crashes, trials=25)
     seen, alone = optimizer.view.seen, optimizer.view.causes.model
-    warp = max(causes._scales(seen, optimizer.view.models.crash_model, 0), key=lambda s: s.log_weight).profile.warp
+    warp = max(causes._scales(seen, optimizer.view.models.crash_model, 0), key=lambda s: s.log_evidence).warp
     warped = seen if warp is None else causes._warped(seen, [warp])
     other = causes._beside(warped)
     p = causes._probabilities(warped, alone, other)
@@ -144,13 +144,18 @@ def measured(load, level, trials=30):
 
 @pytest.mark.parametrize(
     ("load", "likeliest"),
-    [(lambda u: np.exp(3.0 * u), (1, 2)), (lambda u: np.tanh(4.0 * (u - 0.6)), (3,)), (lambda u: 2.0 * u, (0,))],
+    [
+        (lambda u: np.exp(3.0 * u), "_logarithm"),
+        (lambda u: np.tanh(4.0 * (u - 0.6)), "_sine"),
+        (lambda u: 2.0 * u, "even"),
+    ],
     ids=["steep", "saturating", "even"],
 )
 def test_the_scale_on_which_a_load_is_smooth_is_found_and_its_threshold_covered(load, likeliest):
     optimizer = measured(load, 0.95)
-    scales = causes._scales(optimizer.view.seen, optimizer.view.models.crash_model, 0)
-    assert int(np.argmax([scale.log_weight for scale in scales])) in likeliest
+    best = max(causes._scales(optimizer.view.seen, optimizer.view.models.crash_model, 0), key=lambda s: s.log_evidence)
+    names = {None: "even"} if best.warp is None else {best.warp: best.warp.forth.__qualname__.split(".")[0]}
+    assert names[best.warp] == likeliest
     low, high = optimizer.thresholds["load"].interval
     assert low <= load(0.95) <= high
 
@@ -159,10 +164,23 @@ def test_the_evidence_on_a_scale_is_that_of_the_readings():
     """Readings that are warped by hand, with the density of what was read, weigh as much."""
     optimizer = measured(lambda u: np.exp(3.0 * u), 0.95)
     seen, model = optimizer.view.seen, optimizer.view.models.crash_model
-    scale = causes._scales(seen, model, 0)[2]
-    warp, y = scale.profile.warp, seen.Y[:, 0]
+    scale = next(scale for scale in causes._scales(seen, model, 0) if scale.warp is not None)
+    warp, y = scale.warp, seen.Y[:, 0]
     by_hand = CrashModel.fit(seen.X, warp(y)[:, None], seen.crashed, prior=of_crash(2))
     (p,), (h,) = by_hand.fitted.parametrisations, by_hand.posterior.hypers
     slopes = np.log(np.diff(warp(np.stack([y - 1e-5, y + 1e-5])), axis=0)[0] / 2e-5)
     expected = by_hand.log_evidence + p.log_prior(p.inside(h))[0] + by_hand.threshold_profile(0).log_width
-    assert scale.log_weight == pytest.approx(expected + np.nansum(slopes) + np.log(warp.prior), abs=0.1)
+    assert scale.log_evidence == pytest.approx(expected + np.nansum(slopes) + np.log(warp.prior), abs=0.1)
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.01, None])
+def test_a_noise_that_is_given_is_warped_with_the_readings(noise):
+    rng = np.random.default_rng(3)
+    optimizer = Optimizer(SQUARE, [Constraint("load", noise=noise)], seed=0)
+    for x, y in rng.random((30, 2)).tolist():
+        load = float(np.exp(3.0 * x + 1.5 * y) + (noise or 0.0) * rng.standard_normal())
+        optimizer.tell(
+            {"x": x, "y": y}, **({"crash": True} if load > 17.0 else {"cost": -x, "measured": {"load": load}})
+        )
+    low, high = optimizer.thresholds["load"].interval
+    assert low <= 17.0 <= high < 40.0

@@ -50,9 +50,16 @@ def fit_bystander(
     enough: float,
 ) -> Bystander:
     """Fit both parts to the data of a crash model, from warm starts where there are any."""
-    alone = without_labels(data)
+    alone, rows = without_labels(data), _informative(data)
     regressions = tuple(
-        parametrise(y, sign, prior, dimension=data.X.shape[1], labelled=False, noise_std=std)
+        parametrise(
+            y,
+            sign,
+            prior,
+            dimension=data.X.shape[1],
+            labelled=False,
+            noise_std=std if std is None or np.ndim(std) == 0 or data.lower is not None else np.asarray(std)[rows],
+        )
         for y, sign, std in zip(alone.Y, alone.sign, noise_std, strict=True)
     )
     bare = without_measurements(data)
@@ -86,8 +93,13 @@ def without_labels(data: HybridData) -> HybridData:
     alone = replace(data, sign=np.where(data.bounded, data.sign, 0.0), joint=none)
     if data.lower is not None:
         return alone
-    rows = data.measured.any(axis=0)  # a trial without measurements says nothing, but takes time
+    rows = _informative(data)
     return HybridData(data.X[rows], data.Y[:, rows], alone.sign[:, rows], none[rows])
+
+
+def _informative(data: HybridData) -> Bools:
+    """Trials with a measurement: others say nothing without their labels, but take time."""
+    return np.asarray(data.measured.any(axis=0))
 
 
 def without_measurements(data: HybridData) -> HybridData:

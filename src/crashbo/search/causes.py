@@ -10,6 +10,7 @@ the scales on which the readings may be smooth (`models.warps`).
 
 import math
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,8 @@ from crashbo.models import hyperpriors, thresholds
 from crashbo.models.bystander import fit_beside, fit_bystander
 from crashbo.models.crash import CrashModel, parametrise_all
 from crashbo.models.fit import fit
+from crashbo.models.latent import Posterior
+from crashbo.models.parametrisation import Parametrisation
 from crashbo.models.thresholds import Profile
 from crashbo.models.warps import Warp, warps
 from crashbo.search.costs import ENOUGH
@@ -29,21 +32,36 @@ Array = NDArray[np.float64]
 # fitted: benchmarks/thresholds.py, on other seeds: prior odds, against the crash model, that crashes had another cause,
 # all of them or some
 _RIVAL, _BESIDE = 0.25, 0.25
+_BEHIND = 6.0  # judgement: nats by which a scale is too unlikely to matter
 
 
 @dataclass(frozen=True)
 class Scale:
-    """A constraint's threshold on one scale of its readings."""
+    """A constraint on one scale of its readings."""
 
-    profile: Profile
-    log_weight: float  # log evidence of readings and labels, and log prior
+    posterior: Posterior  # of its function alone
+    parametrisation: Parametrisation
+    warp: Warp | None
+    log_weight: float  # log posterior of readings and labels at the most probable hyperparameters, and log prior
 
     @staticmethod
-    def of(profile: Profile, log_prior: float, y: Array) -> "Scale":
-        """The threshold's density on the scale of its warp, if any, to which log_prior belongs; y are the readings."""
-        evidence = profile.posterior.log_evidence + profile.log_prior + profile.log_width
-        slopes = 0.0 if profile.warp is None else float(np.sum(np.log(profile.warp.rate(y[~np.isnan(y)]))))
-        return Scale(profile, evidence + slopes + log_prior)
+    def of(posterior: Posterior, p: Parametrisation, warp: Warp | None, log_prior: float, y: Array) -> "Scale":
+        """The scale of a fit to warped readings; y are the readings."""
+        slopes = 0.0 if warp is None else float(np.sum(np.log(warp.rate(y[~np.isnan(y)]))))
+        log_posterior = posterior.log_evidence + p.log_prior(p.inside(posterior.hypers[0]))[0]
+        return Scale(posterior, p, warp, log_posterior + slopes + log_prior)
+
+    @cached_property
+    def profile(self) -> Profile:
+        """The density of its threshold."""
+        found = thresholds.profile(self.posterior, (self.parametrisation,), 0, self.warp)
+        assert found is not None
+        return found
+
+    @property
+    def log_evidence(self) -> float:
+        """The same as log_weight, with the threshold integrated over."""
+        return self.log_weight + self.profile.log_width
 
 
 @dataclass(frozen=True)
@@ -72,7 +90,7 @@ def causes(seen: Observations, models: Surrogates) -> Causes:
     mixed = tuple(map(_weighted, scales))
     if not all(alone.posterior.data.kind):  # what nobody measures is among them already
         return Causes(alone, _innocent(blame), blame, mixed)
-    best = [max(of, key=lambda scale: scale.log_weight).profile.warp if of else None for of in scales]
+    best = [max(of, key=lambda scale: scale.log_evidence).warp if of else None for of in scales]
     if any(best):
         seen = _warped(seen, best)
         alone = _alone(seen)
@@ -84,7 +102,8 @@ def causes(seen: Observations, models: Surrogates) -> Causes:
     if p_beside > p_alone:
         found = (beside.threshold_profile(j) for j in range(G))
         mixed = tuple(_only(p and replace(p, warp=warp)) for p, warp in zip(found, best, strict=True))
-    return Causes(alone, innocent, p_alone * blame + p_beside * shared, mixed)
+    share = p_alone / max(p_alone + p_beside, np.finfo(float).tiny)
+    return Causes(alone, innocent, (1.0 - p_rival) * (shared + share * (blame - shared)), mixed)  # 1 where it was told
 
 
 def _only(profile: Profile | None) -> tuple[tuple[Profile, float], ...]:
@@ -93,7 +112,7 @@ def _only(profile: Profile | None) -> tuple[tuple[Profile, float], ...]:
 
 def _weighted(scales: tuple[Scale, ...]) -> tuple[tuple[Profile, float], ...]:
     """The densities on all scales, with their probabilities."""
-    weights = softmax([scale.log_weight for scale in scales]).tolist() if scales else []
+    weights = softmax([scale.log_evidence for scale in scales]).tolist() if scales else []
     return tuple((scale.profile, weight) for scale, weight in zip(scales, weights, strict=True))
 
 
@@ -111,21 +130,23 @@ def _fitted(models: Surrogates) -> CrashModel:
 
 
 def _scales(seen: Observations, model: CrashModel, j: int) -> tuple[Scale, ...]:
-    """Constraint j's threshold on every scale of its readings, while the other constraints are held."""
-    plain = model.threshold_profile(j)
-    if plain is None:
+    """The likelier scales of constraint j's readings, while the other constraints are held."""
+    assert model.fitted is not None
+    p = model.fitted.parametrisations[j]
+    if "threshold" not in p.learnt or not thresholds.has_meaning(p):
         return ()
-    data, y = plain.posterior.data, plain.posterior.data.Y[0]
-    none, *others = warps(y, plain.parametrisation.scale)
-    found = [Scale.of(plain, math.log(none.prior), y)]
-    for warp in others if not plain.parametrisation.is_given else ():
+    plain = model.posterior.alone(j)
+    data, y = plain.data, plain.data.Y[0]
+    none, *others = warps(y, p.scale)
+    found = [Scale.of(plain, p, None, math.log(none.prior), y)]
+    for warp in others if not p.is_given else ():
         warped = replace(data, Y=warp(data.Y), lower=None if data.lower is None else warp(data.lower))
         noise = _warped_noise(seen.noise_std[j], warp, seen.Y[:, j])
         parts = parametrise_all(warped, hyperpriors.of_crash(data.X.shape[1]), noise_std=(noise,), thresholds=(None,))
-        profile = thresholds.profile(fit(warped, parts, enough=ENOUGH).posterior, parts, 0, warp)
-        assert profile is not None
-        found.append(Scale.of(profile, math.log(warp.prior), y))
-    return tuple(found)
+        posterior = fit(warped, parts, enough=ENOUGH).posterior
+        found.append(Scale.of(posterior, parts[0], warp, math.log(warp.prior), y))
+    best = max(scale.log_weight for scale in found)
+    return tuple(scale for scale in found if scale.log_weight > best - _BEHIND)
 
 
 def _warped_noise(noise: float | Array | None, warp: Warp, y: Array) -> float | Array | None:
