@@ -50,16 +50,9 @@ def fit_bystander(
     enough: float,
 ) -> Bystander:
     """Fit both parts to the data of a crash model, from warm starts where there are any."""
-    alone, rows = without_labels(data), _informative(data)
+    alone = without_labels(data)
     regressions = tuple(
-        parametrise(
-            y,
-            sign,
-            prior,
-            dimension=data.X.shape[1],
-            labelled=False,
-            noise_std=std if std is None or np.ndim(std) == 0 or data.lower is not None else np.asarray(std)[rows],
-        )
+        parametrise(y, sign, prior, dimension=data.X.shape[1], labelled=False, noise_std=_kept(std, data))
         for y, sign, std in zip(alone.Y, alone.sign, noise_std, strict=True)
     )
     bare = without_measurements(data)
@@ -82,7 +75,8 @@ def fit_beside(
     nothing = np.full((len(X), 1), np.nan)
     cut = None if censored is None else np.hstack([censored, np.zeros((len(X), 1), dtype=bool)])
     data = hybrid_data(X, np.hstack([Y, nothing]), crashed, blame, cut, whole=True)
-    parts = parametrise_all(data, prior, noise_std=(*noise_std, None), thresholds=(*thresholds, None))
+    per_row = (None if std is None else data.per_row(std) for std in noise_std)
+    parts = parametrise_all(data, prior, noise_std=(*per_row, None), thresholds=(*thresholds, None))
     found = fit(data, parts)
     return CrashModel(found.posterior, found)
 
@@ -95,6 +89,14 @@ def without_labels(data: HybridData) -> HybridData:
         return alone
     rows = _informative(data)
     return HybridData(data.X[rows], data.Y[:, rows], alone.sign[:, rows], none[rows])
+
+
+def _kept(noise_std: float | Array | None, data: HybridData) -> float | Array | None:
+    """A noise, or one per trial, as one per row of `without_labels`."""
+    if noise_std is None or np.ndim(noise_std) == 0:
+        return noise_std
+    rows = data.per_row(noise_std)
+    return rows if data.lower is not None else np.asarray(rows)[_informative(data)]
 
 
 def _informative(data: HybridData) -> Bools:

@@ -142,6 +142,7 @@ def _scales(seen: Observations, model: CrashModel, j: int) -> tuple[Scale, ...]:
     for warp in others if not p.is_given else ():
         warped = replace(data, Y=warp(data.Y), lower=None if data.lower is None else warp(data.lower))
         noise = _warped_noise(seen.noise_std[j], warp, seen.Y[:, j])
+        noise = None if noise is None else data.per_row(noise)
         parts = parametrise_all(warped, hyperpriors.of_crash(data.X.shape[1]), noise_std=(noise,), thresholds=(None,))
         posterior = fit(warped, parts, enough=ENOUGH).posterior
         found.append(Scale.of(posterior, parts[0], warp, math.log(warp.prior), y))
