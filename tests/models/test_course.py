@@ -6,9 +6,9 @@ from scipy.integrate import quad
 from scipy.stats import halfnorm, norm
 
 from crashbo.models import GPCR, CrashModel, course
-from crashbo.models.course import Scale, Trips
+from crashbo.models.course import Extent, Trips
 
-SCALE = Scale(centre=0.5, spread=0.8)
+SCALE = Extent(centre=0.5, spread=0.8)
 
 
 def test_a_reading_that_was_survived_lies_below_the_threshold_up_to_its_noise():

@@ -44,7 +44,7 @@ def test_outcomes_and_crashes_are_told_with_all_they_carry():
     assert result.best.measured["load"] <= 1.2
     assert result.thresholds["load"].value == pytest.approx(1.2, abs=0.3)
     assert result.recommend(0.2).p_safe > 0.7
-    assert result.blame(crash) == {"load": 1.0}
+    assert 0.5 < result.blame(crash)["load"] <= 1.0
     assert result.p_safe([{"x": 0.1, "y": 0.1}]).shape == (1,)
 
 

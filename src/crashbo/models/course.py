@@ -51,20 +51,20 @@ class Evidence(NamedTuple):
 NOTHING = Evidence(0.0, 0.0, 0.0, 0.0)  # derived: of no reading at all
 
 
-class Scale(NamedTuple):
+class Extent(NamedTuple):
     """Where measurements lie, and how far they spread."""
 
     centre: float
     spread: float
 
 
-def scale_of(y: Array) -> Scale:
+def extent_of(y: Array) -> Extent:
     """Of measurements, NaN where there is none."""
     seen = y[~np.isnan(y)]
     if not len(seen):
-        return Scale(0.0, 1.0)
+        return Extent(0.0, 1.0)
     centre, spread = float(np.median(seen)), float(np.std(seen))
-    return Scale(centre, spread or abs(centre) or 1.0)
+    return Extent(centre, spread or abs(centre) or 1.0)
 
 
 def survived(readings: Array, threshold: float | Array, noise_std: float | Array, crash_noise_std: float) -> Evidence:
@@ -86,7 +86,7 @@ def survived(readings: Array, threshold: float | Array, noise_std: float | Array
 
 
 def crashed(
-    readings: Array, threshold: float | Array, noise_std: float | Array, crash_noise_std: float, scale: Scale
+    readings: Array, threshold: float | Array, noise_std: float | Array, crash_noise_std: float, scale: Extent
 ) -> Evidence:
     """Of machines that crashed after these readings, (n,); NaN where there is none."""
     seen = ~np.isnan(readings)
@@ -117,7 +117,7 @@ class Trips:
     rises: Array  # (W,)
 
     @staticmethod
-    def of(c: Array, mass: Array, sigma: float, last: Array, scale: Scale) -> "Trips":
+    def of(c: Array, mass: Array, sigma: float, last: Array, scale: Extent) -> "Trips":
         """From thresholds c with probabilities `mass`, (m,), and the last readings before crashes.
 
         Without such readings, a machine is taken to be followed closely.

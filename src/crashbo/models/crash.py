@@ -23,6 +23,7 @@ from crashbo.models.hybrid import HybridData
 from crashbo.models.hyperpriors import Hyperprior, Prior, resolve
 from crashbo.models.latent import Posterior
 from crashbo.models.parametrisation import Parametrisation, parametrise
+from crashbo.models.thresholds import Profile
 
 Array = NDArray[np.float64]
 Blame = Sequence[Sequence[int] | None] | None
@@ -127,19 +128,40 @@ class CrashModel:
 
     def threshold_interval(self, j: int, doubt: float | None = None) -> tuple[float, float] | None:
         """The 90 % interval of one threshold, computed when it is first asked for; in doubt as by `thresholds`."""
-        if self.fitted is None:
-            return self.posterior.hypers[j].threshold, self.posterior.hypers[j].threshold
+        c = self.thresholds[j]
+        if c is None:
+            return None
         if (j, doubt) not in self._intervals:
-            self._intervals[j, doubt] = thresholds.interval(self.posterior, self.fitted.parametrisations, j, doubt)
+            found = self.threshold_profile(j)
+            self._intervals[j, doubt] = (c, c) if found is None else thresholds.interval_of([(found, 1.0)], doubt)
         return self._intervals[j, doubt]
 
+    def threshold_profile(self, j: int) -> Profile | None:
+        """The density of one threshold, computed when it is first asked for; None where none is learnt."""
+        if self.fitted is None:
+            return None
+        if j not in self._profiles:
+            self._profiles[j] = thresholds.profile(self.posterior, self.fitted.parametrisations, j)
+        return self._profiles[j]
+
     def trip_level(self, j: int, p: float, doubt: float = 0.0) -> float:
-        """The reading of a constraint before which a machine that runs trips with probability p, by `thresholds`."""
-        assert self.fitted is not None
-        return thresholds.trip_level(self.posterior, self.fitted.parametrisations, j, p, doubt)
+        """The reading of constraint j before which a machine that runs trips with probability p.
+
+        With probability `doubt` it trips for other reasons. Infinite where that leaves too little, or where nothing is
+        known of its threshold.
+        """
+        c, found = self.thresholds[j], self.threshold_profile(j)
+        if c is None or p >= 1.0 - doubt:
+            return np.inf
+        levels, mass = (np.array([c]), np.ones(1)) if found is None else found.masses
+        return thresholds.trip_level(self.posterior.alone(j), levels, (1.0 - doubt) * mass, p)
 
     @cached_property
-    def _intervals(self) -> dict[tuple[int, float | None], tuple[float, float] | None]:
+    def _intervals(self) -> dict[tuple[int, float | None], tuple[float, float]]:
+        return {}
+
+    @cached_property
+    def _profiles(self) -> dict[int, Profile | None]:
         return {}
 
     def log_evidence_gradient(self) -> tuple[Mapping[str, float | Array], ...]:

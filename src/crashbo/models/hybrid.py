@@ -9,13 +9,14 @@ A trial that was stopped before it could crash has no label. Its readings are ce
 that these lie above, as the last readings before a crash say where they lie (`course`).
 """
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from crashbo.models.course import Scale, scale_of
+from crashbo.models.course import Extent, extent_of
 from crashbo.models.likelihood import others_of
 
 Array = NDArray[np.float64]
@@ -90,9 +91,9 @@ class HybridData:
         return np.nan_to_num(self.Y)
 
     @cached_property
-    def scales(self) -> tuple[Scale, ...]:
+    def extents(self) -> tuple[Extent, ...]:
         """Where the measurements of each function lie."""
-        return tuple(map(scale_of, self.Y))
+        return tuple(map(extent_of, self.Y))
 
     @cached_property
     def reached(self) -> Array:
@@ -140,6 +141,13 @@ class HybridData:
         return HybridData(
             self.X, self.Y[own], self.sign[own], self.joint, lower, self.origin, others, self.offset, survived, last
         )
+
+    def with_readings(self, warp: Callable[[Array], Array]) -> "HybridData":
+        """The same with all readings on another scale."""
+        lower, survived, last = (
+            None if rows is None else warp(rows) for rows in (self.lower, self.survived, self.last)
+        )
+        return replace(self, Y=warp(self.Y), lower=lower, survived=survived, last=last)
 
     def with_crashes(self, X: Array) -> "HybridData":
         """The same with more trials at X that crashed from an unknown cause."""

@@ -10,7 +10,6 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
 
 from crashbo.models import hyperpriors, latent, thresholds
 from crashbo.models.bystander import fit_bystander, without_labels, without_measurements
@@ -48,7 +47,6 @@ _FINEST, _COARSEST = 1e-3, 0.03
 # fitted: on eight families of crashbo.problems in 2 to 6 dimensions, seeds 0 to 4, after 10 to 50 trials. A measured
 # cause was taken for a bystander in one of 340 cases, after ten trials; a bystander was found out in 31 of 41
 _LEAD = 2.5  # nats by which the bystander's hypothesis must lead
-_LOG_RIVAL = float(np.log(0.25))  # fitted: benchmarks/thresholds.py: prior odds that what is measured is not the cause
 _FEW_CRASHES = 2  # judgement: one crash says little of its cause
 # judgement: what time allows; share by which trials must grow, per nat that it lies behind, before it is fitted again
 _PATIENCE = 0.1
@@ -288,27 +286,6 @@ def fit_surrogates(
     return Surrogates(
         cost, ensemble, parametrisations, found.fitted, kept, len(costs.X), bystanders, found.noise_is_open
     )
-
-
-def doubts(seen: Observations, models: Surrogates) -> Array:
-    """The probability, for each constraint, that no crash was of its making, (G,).
-
-    Beside the other constraints it has a rare rival that nobody measures (`models.bystander`).
-    """
-    if not seen.crashed.any():
-        return np.ones(seen.Y.shape[1])
-    model = models.crash_model
-    innocent = np.asarray(np.prod(1.0 - model.blame(), axis=0))
-    data = model.posterior.data
-    if not _may_be_a_bystander(seen, data):
-        return innocent
-    prior = hyperpriors.of_crash(seen.X.shape[1])
-    kept = models.memory.bystander
-    starts = {} if kept is None else {"measured": kept.measured, "labels": replace(kept.labels, sites=None)}
-    rival = fit_bystander(data, prior, noise_std=seen.noise_std, enough=ENOUGH, **starts)
-    fitted = models.fitted or fit(data, models.parametrisations, start=models.memory.crash, enough=ENOUGH)
-    elsewhere = float(expit(rival.log_posterior - fitted.log_posterior + _LOG_RIVAL))
-    return elsewhere + (1.0 - elsewhere) * innocent
 
 
 class _Found(NamedTuple):
