@@ -1,0 +1,133 @@
+"""Advice: a bound that keeps a study from something better, and a study that is done. The model may well be right.
+
+May import strategies and below.
+"""
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import cho_factor, cho_solve
+
+from crashbo.models.latent import Posterior, relative_noise_std
+from crashbo.optimizer.checks.finding import Finding, amount, named
+from crashbo.optimizer.records import Trial
+from crashbo.optimizer.view import View
+from crashbo.search.risk import WORTHWHILE
+from crashbo.search.space import Choice
+
+Array = NDArray[np.float64]
+
+_AT = 0.01  # judgement: of the range: so near to its end a parameter is at it
+_BEST = 3  # judgement: best trials, of which most must be there
+_STEP = 0.05  # judgement: of the range, over which the cost's slope is taken
+_FEWEST = 20  # judgement: trials, before which nothing is said of what is left to gain
+_LATELY = 10  # judgement: trials that gained nothing, at least, or a third of all
+# fitted: benchmarks/check.py, tuning seeds
+_LEAST_SLOPE = 3.0  # standard deviations of a slope that is sure
+_LIKELY = 0.5  # judgement: P(safe) beyond a bound, below which it is no use to go there
+
+
+class Edge(NamedTuple):
+    """An end of a parameter's range at which a trial stands."""
+
+    name: str
+    column: int
+    end: float  # 0 or 1
+
+
+def bounds(view: View) -> Iterator[Finding]:
+    """Parameters that the best trials have at an end of their range, where the cost still falls."""
+    models, safety, study = view.models, view.safety, view.study
+    best = _best(view)
+    if models is None or models.cost is None or safety is None or len(best) < _BEST:
+        return
+    X = np.array([study.space.encode(t.params) for t in best])
+    for edge in _edges(view, X[0]):
+        there = np.abs(X[:, edge.column] - edge.end) <= _AT
+        x, inward = X[0], X[0].copy()
+        out = 1.0 if edge.end else -1.0
+        inward[edge.column] -= out * _STEP
+        mean, std = _difference(models.cost, models.successes, inward, x)
+        sure, gain = -mean / max(std, 1e-300), -mean
+        outward = x.copy()
+        outward[edge.column] += out * _STEP
+        p = float(np.exp(safety(outward[None])[0]))
+        if 2 * there.sum() <= _BEST or sure < _LEAST_SLOPE or gain < models.resolution or p < _LIKELY:
+            continue
+        numbers = tuple(t.number for t, is_there in zip(best, there, strict=True) if is_there)
+        value, which = best[0].params[edge.name], "upper" if edge.end else "lower"
+        better = "falls" if study.sign > 0.0 else "rises"
+        yield Finding(
+            "bound",
+            f"The best trials ({named(numbers)}) have {edge.name} at its {which} bound, "
+            f"{amount(value, study.units.get(edge.name, ''))}, and the cost still {better} towards it: by about "
+            f"{amount(gain, study.units.get('cost', ''))} over the last {100 * _STEP:.0f} % of the range.",
+            numbers,
+            f"Widen the range of {edge.name}, if the machine allows it: `optimizer.changed(space=...)` keeps all trials.",
+            advice=True,
+            strength=0.5 * (sure**2 - _LEAST_SLOPE**2),
+        )
+
+
+def gain(view: View) -> Iterator[Finding]:
+    """A study whose trials have not gained anything for a while, and are not expected to."""
+    told = [t for t in view.trials if t.counts]
+    models = view.models
+    if models is None or models.cost is None or len(told) < _FEWEST:
+        return
+    since = _since_gain(view, told)
+    left = view.gain_left()
+    if left is None or left >= WORTHWHILE or since < max(_LATELY, len(told) // 3):
+        return
+    last = told[-since:]
+    yield Finding(
+        "gain",
+        f"The last {since} trials have gained nothing, and the next may be expected to gain "
+        f"{'next to nothing' if left < 0.01 else f'{left:.2g} of the noise of the cost'}.",
+        tuple(t.number for t in last),
+        "Stop, or repeat the best a few times with `confirm`; for more, widen the ranges or change the machine.",
+        advice=True,
+        strength=float(np.log(WORTHWHILE / max(left, 1e-9))),
+    )
+
+
+def _best(view: View) -> list[Trial]:
+    """The best successes in the space, by their costs."""
+    done = [t for t in view.trials if t.state == "success" and t.cost is not None and view.study.space.accepts(t.params)]
+    return sorted(done, key=lambda t: view.study.sign * (t.cost or 0.0))[:_BEST]
+
+
+def _edges(view: View, x: Array) -> Iterator[Edge]:
+    """Ends of ranges at which x stands."""
+    column = 0
+    for name, p in view.study.space.parameters.items():
+        if not isinstance(p, Choice) and name not in view.study.space.fixed:
+            for end in (0.0, 1.0):
+                if abs(x[column] - end) <= _AT:
+                    yield Edge(name, column, end)
+        column += p.width
+
+
+def _difference(cost: Posterior, n: int, before: Array, after: Array) -> tuple[float, float]:
+    """Mean and standard deviation of the cost at `after` less that at `before`, by its first n trials."""
+    h, X, two = cost.hypers[0], cost.data.X[:n], np.stack([before, after])
+    K = cost.kernel.gram(X, h.lengthscales)[0]
+    K[np.diag_indices(n)] += np.broadcast_to(relative_noise_std(h) ** 2, len(cost.data.X))[:n]
+    across, both = cost.kernel.matrix(X, two, h.lengthscales), cost.kernel.gram(two, h.lengthscales)[0]
+    solved = cho_solve(cho_factor(K, lower=True), np.column_stack([cost.data.Y[0, :n] - h.mean, across]))
+    step = np.array([-1.0, 1.0])
+    mean = float(step @ across.T @ solved[:, 0])
+    var = float(step @ (both - across.T @ solved[:, 1:]) @ step)
+    return mean, float(np.sqrt(h.outputscale * max(var, 0.0)))
+
+
+def _since_gain(view: View, told: list[Trial]) -> int:
+    """How many trials there were since the best cost was improved by more than it is known to."""
+    models: Any = view.models
+    resolution, best, at = models.resolution, np.inf, 0
+    for i, t in enumerate(told):
+        if t.cost is not None and t.state == "success" and view.study.sign * t.cost < best - resolution:
+            best, at = view.study.sign * t.cost, i
+    return len(told) - 1 - at
