@@ -17,24 +17,10 @@ Array = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
 # judgement: grids over what is not known; a factor of two or three between neighbours loses little
-_SHARES = (0.03, 0.1, 0.2, 0.3)  # of trials that crash for no reason
 _WIDTHS = (0.05, 0.1, 0.2, 0.4)  # of a place, per square root of the dimension
 _SURE = 0.995  # judgement: a probability beyond this is taken as this, since no model is that good
 _WEIGHT = 0.5  # judgement: of the overall share beside trials near by, in trials
 _LEAST = 1e-300  # derived: of a probability, so that its logarithm is finite
-
-
-def more_crashes(p_safe: Array, crashed: Bools) -> float:
-    """Evidence that trials crash oftener than they were said to, by a share that has nothing to do with where they are.
-
-    `p_safe` is what was said before each of them.
-    """
-    p = np.minimum(p_safe, _SURE)
-    logs = [
-        float(np.sum(np.where(crashed, np.log((1.0 - (1.0 - share) * p) / (1.0 - p)), math.log1p(-share))))
-        for share in _SHARES
-    ]
-    return _average(logs)
 
 
 def clustered(X: Array, labels: Bools) -> float:

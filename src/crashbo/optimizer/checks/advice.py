@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
 from crashbo.models.latent import Posterior, relative_noise_std
-from crashbo.optimizer.checks.finding import Finding, amount, named
+from crashbo.optimizer.checks.finding import Finding, amount
 from crashbo.optimizer.records import Trial
 from crashbo.optimizer.view import View
 from crashbo.search.risk import WORTHWHILE
@@ -26,49 +26,61 @@ _FEWEST = 20  # judgement: trials, before which nothing is said of what is left 
 _LATELY = 10  # judgement: trials that gained nothing, at least, or a third of all
 # fitted: benchmarks/check.py, tuning seeds
 _LEAST_SLOPE = 3.0  # standard deviations of a slope that is sure
-_LIKELY = 0.5  # judgement: P(safe) beyond a bound, below which it is no use to go there
+_HOPELESS = 0.1  # judgement: P(safe) beyond a bound, below which it is no use to go there
+_TINY = 1e-300  # so that no division fails
 
 
 class Edge(NamedTuple):
-    """An end of a parameter's range at which a trial stands."""
+    """An end of a parameter's range at which the best trial stands, and the cost on the way to it."""
 
     name: str
     column: int
     end: float  # 0 or 1
+    gain: float = 0.0  # over the last step to it, expected
+    sure: float = 0.0  # of that, in standard deviations
 
 
 def bounds(view: View) -> Iterator[Finding]:
     """Parameters that the best trials have at an end of their range, where the cost still falls."""
-    models, safety, study = view.models, view.safety, view.study
-    best = _best(view)
-    if models is None or models.cost is None or safety is None or len(best) < _BEST:
+    models, study, best = view.models, view.study, _best(view)
+    if models is None or models.cost is None or len(best) < _BEST:
         return
     X = np.array([study.space.encode(t.params) for t in best])
-    for edge in _edges(view, X[0]):
-        there = np.abs(X[:, edge.column] - edge.end) <= _AT
-        x, inward = X[0], X[0].copy()
-        out = 1.0 if edge.end else -1.0
-        inward[edge.column] -= out * _STEP
-        mean, std = _difference(models.cost, models.successes, inward, x)
-        sure, gain = -mean / max(std, 1e-300), -mean
-        outward = x.copy()
-        outward[edge.column] += out * _STEP
-        p = float(np.exp(safety(outward[None])[0]))
-        if 2 * there.sum() <= _BEST or sure < _LEAST_SLOPE or gain < models.resolution or p < _LIKELY:
-            continue
-        numbers = tuple(t.number for t, is_there in zip(best, there, strict=True) if is_there)
-        value, which = best[0].params[edge.name], "upper" if edge.end else "lower"
-        better = "falls" if study.sign > 0.0 else "rises"
-        yield Finding(
-            "bound",
-            f"The best trials ({named(numbers)}) have {edge.name} at its {which} bound, "
-            f"{amount(value, study.units.get(edge.name, ''))}, and the cost still {better} towards it: by about "
-            f"{amount(gain, study.units.get('cost', ''))} over the last {100 * _STEP:.0f} % of the range.",
-            numbers,
-            f"Widen the range of {edge.name}, if the machine allows it: `optimizer.changed(space=...)` keeps all trials.",
-            advice=True,
-            strength=0.5 * (sure**2 - _LEAST_SLOPE**2),
-        )
+    common = [e for e in _edges(view, X[0]) if 2 * np.sum(np.abs(X[:, e.column] - e.end) <= _AT) > _BEST]
+    measured = [_measured(view, X[0], edge) for edge in common]
+    found = [e for e in measured if e.sure >= _LEAST_SLOPE and e.gain > models.resolution]
+    if not found:
+        return
+    found.sort(key=lambda e: -e.gain)
+    where = ", ".join(_place(view, best[0], edge) for edge in found)
+    way, units = "falls" if study.sign > 0.0 else "rises", study.units.get("cost", "")
+    yield Finding(
+        "bound",
+        f"The best trials have {where}, and the cost still {way} towards {'it' if len(found) == 1 else 'these'}: by about "
+        f"{amount(found[0].gain, units)} over the last {100 * _STEP:.0f} % of the range of {found[0].name}.",
+        tuple(t.number for t in best),
+        f"Widen the range of {' and '.join(e.name for e in found)}, if the machine allows it; "
+        "`optimizer.changed(space=...)` keeps all trials.",
+        advice=True,
+        strength=0.5 * (max(e.sure for e in found) ** 2 - _LEAST_SLOPE**2),
+    )
+
+
+def _place(view: View, best: Trial, edge: Edge) -> str:
+    value = best.params[edge.name]
+    return f"{edge.name} at its {'upper' if edge.end else 'lower'} bound ({amount(value, view.study.units.get(edge.name, ''))})"
+
+
+def _measured(view: View, x: Array, edge: Edge) -> Edge:
+    """The edge with the cost on the way to it; nothing where the model is sure that it crashes beyond."""
+    models, safety = view.models, view.safety
+    assert models is not None and models.cost is not None and safety is not None
+    step = np.zeros(len(x))
+    step[edge.column] = _STEP if edge.end else -_STEP
+    if float(np.exp(safety.averaged((x + step)[None])[0])) < _HOPELESS:
+        return edge
+    mean, std = _difference(models.cost, models.successes, x - step, x)
+    return edge._replace(gain=-mean, sure=-mean / max(std, _TINY))
 
 
 def gain(view: View) -> Iterator[Finding]:

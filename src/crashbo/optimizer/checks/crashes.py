@@ -14,37 +14,35 @@ from crashbo.optimizer.checks.finding import Finding, amount, named
 from crashbo.optimizer.observed import observations
 from crashbo.optimizer.records import Constraint, Trial
 from crashbo.optimizer.view import View
-from crashbo.search.evidence import more_crashes
+from crashbo.search.lapses import lapses
 from crashbo.search.surrogates import Surrogates, doubts
 
 Array = NDArray[np.float64]
 
 # fitted: benchmarks/check.py, tuning seeds. The least evidence that makes a finding, in nats
 _LEAST_CRASHES, _LEAST_CAUSE = 4.0, 6.0
-_HIGH = 0.8  # judgement: a P(safe) that is high
 _BY_CHANCE = 4.0  # derived: standard deviations of the noise; one reading in 30 000 lies farther
 _FEW = 4  # judgement: fewer crashes say little of their cause
 
 
 def surprising(view: View) -> Iterator[Finding]:
-    """Crashes where P(safe) was high, more than what was said of them allows."""
-    told = [t for t in view.trials if t.counts and t.p_safe is not None]
-    p, crashed = np.array([t.p_safe for t in told], dtype=float), np.array([t.state == "crash" for t in told], bool)
-    evidence = more_crashes(p, crashed) if len(told) else 0.0
-    high = crashed & (p >= _HIGH)
-    if evidence < _LEAST_CRASHES or not high.any():
+    """Crashes where all other trials make P(safe) high: by chance, or of something that nobody measures."""
+    if view.models is None:
         return
-    numbers = tuple(told[i].number for i in np.flatnonzero(high))
-    likely = p >= _HIGH
-    expected = float(np.sum(1.0 - p[likely]))
+    seen = observations(view.study, view.trials)
+    found = lapses(seen, view.models)
+    if found.evidence < _LEAST_CRASHES:
+        return
+    numbers = tuple(seen.numbers[i] for i in found.rows)
+    low, high = float(found.p_safe.min()), float(found.p_safe.max())
+    said = f"{high:.2f}" if high - low < 0.01 else f"{low:.2f} to {high:.2f}"
     yield Finding(
         "crashes",
-        f"{int(high.sum())} of {int(likely.sum())} trials crashed where P(safe) was {_HIGH:g} or more, and about "
-        f"{expected:.2g} were to be expected: {named(numbers)}.",
+        f"{named(numbers).capitalize()} crashed where all other trials make P(safe) {said}.",
         numbers,
-        "If they had nothing to do with their parameters, correct them to void; if something else makes it crash, "
-        "measure that, or add crashbo.Unmeasured() to the constraints.",
-        strength=evidence - _LEAST_CRASHES,
+        "If that had nothing to do with the parameters, correct them to void; if something else makes it crash, measure "
+        "that, or add crashbo.Unmeasured() to the constraints.",
+        strength=found.evidence - _LEAST_CRASHES,
     )
 
 
