@@ -177,7 +177,9 @@ def main() -> None:
     options = parser.parse_args()
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     options.output.mkdir(parents=True, exist_ok=True)
-    jobs = [(case, options.output) for case in cases(options.kinds.split(","), range(*map(int, options.seeds.split(":"))))]
+    jobs = [
+        (case, options.output) for case in cases(options.kinds.split(","), range(*map(int, options.seeds.split(":"))))
+    ]
     if options.only_kept:
         jobs = [(case, folder) for case, folder in jobs if (folder / case.file).exists()]
     found = []

@@ -56,6 +56,11 @@ class Machine:
         return self.member(params)[0]
 
 
+def _no_optimum(dimension: int) -> Lowest:
+    """In place of an optimum, which takes seconds to find."""
+    return Lowest(np.nan, np.nan, np.zeros(dimension))
+
+
 def healthy_answer(m: Machine, params: Mapping[str, Any], i: int, rng: np.random.Generator) -> dict[str, Any]:
     """As the problem has it: noisy instruments, and crashes without readings."""
     cost, read = m.member(params)
@@ -68,12 +73,15 @@ def healthy_answer(m: Machine, params: Mapping[str, Any], i: int, rng: np.random
 
 
 def healthy(name: str, dimension: int, seed: int) -> Machine:
+    """A member of a family with nothing wrong."""
+    return _VARIANTS[seed % len(_VARIANTS)](_plain(name, dimension, seed), np.random.default_rng([7, seed]))
+
+
+def _plain(name: str, dimension: int, seed: int) -> Machine:
     """A member of a family as it is."""
     member = families.draw(name, dimension, seed)
-    problem = member.problem(Lowest(np.nan, np.nan, np.zeros(dimension)))
+    problem = member.problem(_no_optimum(dimension))
     U = member.uniform(_DRAWS, np.random.default_rng(0))
-    load = float(np.std(member.gauges[0].read(U))) if member.gauges else 1.0
-    spread = float(np.std(member.cost(U)))
     return Machine(
         "healthy",
         member,
@@ -81,9 +89,52 @@ def healthy(name: str, dimension: int, seed: int) -> Machine:
         problem.constraints,
         problem.start,
         healthy_answer,
-        cost_spread=spread,
-        load_spread=load,
+        cost_spread=float(np.std(member.cost(U))),
+        load_spread=float(np.std(member.gauges[0].read(U))) if member.gauges else 1.0,
     )
+
+
+def _as_it_is(m: Machine, rng: np.random.Generator) -> Machine:
+    return m
+
+
+def _noise_told(m: Machine, rng: np.random.Generator) -> Machine:
+    """The noise is given as it is, and the best was repeated."""
+    return replace(m, options={"noise": m.member.problem(_no_optimum(m.member.dimension)).noise}, repeats=6)
+
+
+def _threshold_told(m: Machine, rng: np.random.Generator) -> Machine:
+    """Thresholds are given as they are, and crashes deliver their readings."""
+    limits = {g.name: g.limit for g in m.member.gauges}
+    told = [replace(c, threshold=limits[c.name].threshold) if c.name in limits else c for c in m.constraints]
+    return replace(m, constraints=told, answer=_with_readings(m.answer))
+
+
+def _some_void(m: Machine, rng: np.random.Generator) -> Machine:
+    """One trial in twelve is void, wherever it is."""
+
+    def answer(m: Machine, params: Mapping[str, Any], i: int, rng: np.random.Generator) -> dict[str, Any]:
+        said = healthy_answer(m, params, i, rng)
+        return {"void": "unplugged"} if rng.random() < 1 / 12 else said
+
+    return replace(m, answer=answer)
+
+
+# What the owners of healthy machines say and meet: one of these by the seed.
+_VARIANTS = (_as_it_is, _as_it_is, _as_it_is, _noise_told, _threshold_told, _some_void)
+
+
+def _with_readings(answer: Answer) -> Answer:
+    """The same with readings of crashes."""
+
+    def answers(m: Machine, params: Mapping[str, Any], i: int, rng: np.random.Generator) -> dict[str, Any]:
+        said = answer(m, params, i, rng)
+        if "crash" in said:
+            read = m.member(params)[1]
+            said["measured"] = {g.name: read[g.name] + g.noise * float(rng.standard_normal()) for g in m.member.gauges}
+        return said
+
+    return answers
 
 
 def sick(kind: str, seed: int) -> Machine:
@@ -91,11 +142,13 @@ def sick(kind: str, seed: int) -> Machine:
     rng = np.random.default_rng([SICK.index(kind), seed])
     if kind == "cause":
         family = "bystander"
-        return replace(healthy(family, int(rng.choice([3, 6])), seed), kind=kind)
+        return replace(_plain(family, int(rng.choice([3, 6])), seed), kind=kind)
     family = {"bound": "smooth", "gain": "bowl"}.get(kind) or str(rng.choice(_PLAIN))
     dimension = int(rng.choice([2, 3, 4, 6])) if kind != "gain" else 2
-    base = replace(healthy(family, min(dimension, families.family(family).most), seed), kind=kind)
-    return _SPOILT[kind](base, rng)
+    base = _plain(family, min(dimension, families.family(family).most), seed)
+    while kind == "crashes" and base.member.share > 0.5:  # where half of all trials crash anyway, nobody can tell
+        base = _plain(str(rng.choice(_PLAIN)), int(rng.choice([2, 3, 4, 6])), seed)
+    return _SPOILT[kind](replace(base, kind=kind), rng)
 
 
 def _drift(m: Machine, rng: np.random.Generator) -> Machine:
@@ -160,15 +213,7 @@ def _beyond(m: Machine, rng: np.random.Generator) -> Machine:
 
 def _reading(m: Machine, rng: np.random.Generator) -> Machine:
     """The threshold that is given is too high, and crashes still deliver their readings."""
-
-    def answer(m: Machine, params: Mapping[str, Any], i: int, rng: np.random.Generator) -> dict[str, Any]:
-        said = healthy_answer(m, params, i, rng)
-        if "crash" in said:
-            g = m.member.gauges[0]
-            said["measured"] = {g.name: m.member(params)[1][g.name] + g.noise * float(rng.standard_normal())}
-        return said
-
-    return replace(m, answer=answer, constraints=_known(m, rng.uniform(0.3, 1.0)))
+    return replace(m, answer=_with_readings(m.answer), constraints=_known(m, rng.uniform(0.3, 1.0)))
 
 
 def _noise(m: Machine, rng: np.random.Generator) -> Machine:

@@ -4,6 +4,7 @@ import logging
 
 from crashbo import models, problems, strategies
 from crashbo.optimizer import stopping
+from crashbo.optimizer.checks.finding import Finding
 from crashbo.optimizer.minimize import Result, minimize
 from crashbo.optimizer.optimizer import Optimizer
 from crashbo.optimizer.records import Constraint, Crash, Outcome, Trial, Unmeasured, Void
@@ -18,6 +19,7 @@ __all__ = [
     "Choice",
     "Constraint",
     "Crash",
+    "Finding",
     "Float",
     "Int",
     "MinSafe",

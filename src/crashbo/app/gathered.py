@@ -4,13 +4,14 @@ May import every other layer.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import combinations
 from typing import Any
 
 from crashbo.app.bench import Bench, Definition
 from crashbo.app.bench.overview import Level, Overview, Slice, history_points
+from crashbo.optimizer.checks.finding import Finding
 from crashbo.optimizer.records import Trial
 
 _SLICES = 3  # pairs of parameters that are drawn
@@ -30,6 +31,7 @@ class Gathered:
     blame: dict[int, dict[str, float]]
     slices: list[Slice]
     when: str
+    findings: list[Finding] = field(default_factory=list)
 
 
 def gather(bench: Bench, progress: Callable[[float], None] = lambda share: None) -> Gathered:
@@ -58,6 +60,7 @@ def gather(bench: Bench, progress: Callable[[float], None] = lambda share: None)
         blame=seen.blame(),
         slices=_slices(seen, influence, at),
         when=when,
+        findings=seen.check(),
     )
 
 

@@ -31,7 +31,7 @@ Array = NDArray[np.float64]
 _LATEST = 200  # judgement: trials that are looked at, what time allows
 _FEWEST = 8  # judgement: with fewer values there is no telling
 # judgement: grids that are wide and fine enough for an average
-_STRETCHES = (0.5, 0.7, 1.0, 1.4, 2.0)  # of all lengthscales
+_STRETCHES = (0.125, 0.25, 0.5, 1.0, 2.0)  # of all lengthscales
 _NOISES = tuple(10.0**-k for k in (6.0, 5.0, 4.0, 3.0, 2.5, 2.0, 1.5, 1.0, 0.5))  # rho
 _DRIFTS = (0.03, 0.1, 0.3, 1.0)  # square roots of kappa
 _GROWTHS = (2.0, 4.0, 8.0, 16.0, 32.0)  # of the noise, from the first trial to the last

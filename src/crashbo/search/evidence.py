@@ -32,7 +32,9 @@ def clustered(X: Array, labels: Bools) -> float:
     if not 0 < labels.sum() < n:
         return 0.0
     share = float(labels.mean())
-    constant = n * float(xlogy(share, share) + xlog1py(1.0 - share, -share))  # the best constant, which favours the null
+    constant = n * float(
+        xlogy(share, share) + xlog1py(1.0 - share, -share)
+    )  # the best constant, which favours the null
     before = (np.cumsum(labels) - labels + 0.5) / (np.arange(n) + 1.0)
     distances = np.sum((X[:, None, :] - X[None, :, :]) ** 2, axis=2) / X.shape[1]
     logs = []

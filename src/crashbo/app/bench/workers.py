@@ -22,6 +22,7 @@ from typing import Any, TypeVar
 from crashbo.app.bench.bench import Bench
 from crashbo.app.bench.overview import Expectation, Level, Overview, Slice
 from crashbo.integrations.optuna.proposer import Batch, Proposer
+from crashbo.optimizer.checks.finding import Finding
 from crashbo.optimizer.records import Trial
 from crashbo.processes import Orphaned
 
@@ -128,6 +129,10 @@ class Viewer:
         """Cost and P(safe) over one or two parameters, from the models of the last picture."""
         return self.worker.run(_slice, axes, at, size)
 
+    def check(self) -> list[Finding]:
+        """What in the trials speaks against the models of the last picture, and advice."""
+        return self.worker.run(_check)
+
     def levels_before(self, count: int) -> dict[str, Level]:
         """The thresholds after the first `count` told trials of the last picture."""
         return self.worker.run(_levels_before, count)
@@ -195,6 +200,10 @@ def _expect(params: list[dict[str, Any]]) -> list[Expectation]:
 
 def _slice(axes: list[str], at: dict[str, Any], size: int) -> Slice:
     return _cache.overview.slice(axes, at, size)
+
+
+def _check() -> list[Finding]:
+    return _cache.overview.check()
 
 
 def _levels_before(count: int) -> dict[str, Level]:

@@ -2,6 +2,7 @@
 
 import { call, enter, insist, listen, Refused, requestId } from "./api.js";
 import { blameTable, costChart, levelChart, matterBars } from "./charts.js";
+import { checkList } from "./checks.js";
 import { byId, el, number, percent, setting, show, withUnit } from "./dom.js";
 import { logTable, trialDialog } from "./log.js";
 import { Now } from "./now.js";
@@ -50,6 +51,7 @@ function draw() {
   findings();
   costChart(byId("chart-cost"), state, point);
   drawLevels();
+  checkList(byId("checks"), state, point);
   slices.update(state, t);
   matterBars(byId("chart-matter"), state);
   blameTable(byId("chart-blame"), state, point);

@@ -98,6 +98,10 @@ def _add_study(app: FastAPI, live: Live) -> None:
     def thresholds() -> Response:
         return _json({} if live.picture is None else {n: asdict(v) for n, v in live.picture.levels.items()})
 
+    @app.get("/api/check", summary="What in the trials speaks against the models, and advice; null until it is known")
+    def check() -> Response:
+        return _json(findings_of(live))
+
     @app.get("/api/insight", summary="What the models say about the trials")
     def insight() -> Response:
         return _json(insight_of(live))
@@ -235,9 +239,15 @@ def insight_of(live: Live) -> dict[str, Any] | None:
     return {
         **picture,
         "told": len(live.picture.digest),
+        "findings": findings_of(live),
         "expected": {number: asdict(e) for number, e in live.expected.items()},
         "history": {name: [asdict(level) for level in levels] for name, levels in live.history.items()},
     }
+
+
+def findings_of(live: Live) -> list[dict[str, Any]] | None:
+    """What in the trials speaks against the models, the strongest first; then advice. None until it is known."""
+    return None if live.findings is None else [asdict(finding) for finding in live.findings]
 
 
 def study_out(definition: Definition) -> dict[str, Any]:

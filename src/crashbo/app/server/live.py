@@ -15,6 +15,7 @@ from crashbo.app.bench.store import load
 from crashbo.app.bench.workers import Chooser, Digest, Picture, Place, Viewer, digest_of
 from crashbo.app.server.ask_queue import AskQueue
 from crashbo.integrations.optuna.ledger import Entry
+from crashbo.optimizer.checks.finding import Finding
 
 _LOOK_AGAIN = 1.0  # seconds between readings of the store, which others may write to
 _BREATH = 0.2  # seconds at least, so that many tells at once need only one reading
@@ -38,6 +39,7 @@ class Live:
         self.picture: Picture | None = None
         self.expected: dict[int, Expectation] = {}  # by number of the running trials
         self.history: dict[str, list[Level]] = {}
+        self.findings: list[Finding] | None = None  # None until they are known
         self._levels: dict[Digest, dict[str, Level]] = {}  # by the data that they were learnt from
         self._seen: list[Entry] | None = None  # as last read from the store
         self._listeners: set[tuple[asyncio.AbstractEventLoop, asyncio.Queue[Signs]]] = set()
@@ -110,12 +112,13 @@ class Live:
         self._expect(entries)
         if not self.asks.busy:  # waiting requests come first
             self._chooser.propose_ahead()
+        self._check()
         self._remember()
 
     def _look(self) -> None:
         """Fit the models again, in the worker process."""
         self._set_thinking(True)
-        self.picture, self.expected = self._viewer.picture(), {}
+        self.picture, self.expected, self.findings = self._viewer.picture(), {}, None
         if self.picture is not None:
             self._levels[self.picture.digest] = self.picture.levels
         self._draw_history()
@@ -130,6 +133,13 @@ class Live:
             return
         found = self._viewer.expect([t.params for t in pending])
         self.expected = {t.number: e for t, e in zip(pending, found, strict=True)}
+        self._publish()
+
+    def _check(self) -> None:
+        """What speaks against the models: after everything that somebody waits for."""
+        if self.picture is None or self.findings is not None or self._poke.is_set():
+            return
+        self.findings = self._viewer.check()
         self._publish()
 
     def _remember(self) -> None:

@@ -3,7 +3,7 @@
 May import strategies and below.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,7 +15,7 @@ from crashbo.optimizer.checks.finding import Finding, amount
 from crashbo.optimizer.records import Trial
 from crashbo.optimizer.view import View
 from crashbo.search.risk import WORTHWHILE
-from crashbo.search.space import Choice
+from crashbo.search.space import Choice, Params
 
 Array = NDArray[np.float64]
 
@@ -40,7 +40,7 @@ class Edge(NamedTuple):
     sure: float = 0.0  # of that, in standard deviations
 
 
-def bounds(view: View) -> Iterator[Finding]:
+def bounds(view: View, shown: Callable[[Params], Params] = lambda params: params) -> Iterator[Finding]:
     """Parameters that the best trials have at an end of their range, where the cost still falls."""
     models, study, best = view.models, view.study, _best(view)
     if models is None or models.cost is None or len(best) < _BEST:
@@ -52,7 +52,8 @@ def bounds(view: View) -> Iterator[Finding]:
     if not found:
         return
     found.sort(key=lambda e: -e.gain)
-    where = ", ".join(_place(view, best[0], edge) for edge in found)
+    params = shown(best[0].params)
+    where = ", ".join(_place(edge, params[edge.name], study.units.get(edge.name, "")) for edge in found)
     way, units = "falls" if study.sign > 0.0 else "rises", study.units.get("cost", "")
     yield Finding(
         "bound",
@@ -66,9 +67,8 @@ def bounds(view: View) -> Iterator[Finding]:
     )
 
 
-def _place(view: View, best: Trial, edge: Edge) -> str:
-    value = best.params[edge.name]
-    return f"{edge.name} at its {'upper' if edge.end else 'lower'} bound ({amount(value, view.study.units.get(edge.name, ''))})"
+def _place(edge: Edge, value: float, unit: str) -> str:
+    return f"{edge.name} at its {'upper' if edge.end else 'lower'} bound ({amount(value, unit)})"
 
 
 def _measured(view: View, x: Array, edge: Edge) -> Edge:
@@ -107,7 +107,9 @@ def gain(view: View) -> Iterator[Finding]:
 
 def _best(view: View) -> list[Trial]:
     """The best successes in the space, by their costs."""
-    done = [t for t in view.trials if t.state == "success" and t.cost is not None and view.study.space.accepts(t.params)]
+    done = [
+        t for t in view.trials if t.state == "success" and t.cost is not None and view.study.space.accepts(t.params)
+    ]
     return sorted(done, key=lambda t: view.study.sign * (t.cost or 0.0))[:_BEST]
 
 

@@ -3,7 +3,7 @@
 May import strategies and below.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -139,6 +139,3 @@ def voids(view: View) -> Iterator[Finding]:
         "These may be crashes: if their parameters caused them, correct them to crashes, and have the next ones count so.",
         strength=evidence - _LEAST_VOIDS,
     )
-
-
-CHECKS: tuple[Callable[[View], Iterator[Finding]], ...] = (drift, scatter, noise, voids)

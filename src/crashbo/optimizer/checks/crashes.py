@@ -66,7 +66,9 @@ def beyond(view: View) -> Iterator[Finding]:
             what = "the interval given for its threshold"
         remedy = f"Check the threshold of {c.name}: give a later one, or none, and it is learnt."
         if c.threshold is None:
-            remedy = f"The crashes have another cause, or {c.name} jumps over its threshold: measure something else, too."
+            remedy = (
+                f"The crashes have another cause, or {c.name} jumps over its threshold: measure something else, too."
+            )
         yield Finding(
             "beyond",
             f"{len(far)} {'success has' if len(far) == 1 else 'successes have'} {c.name} beyond {what}, "

@@ -3,7 +3,8 @@
 May import strategies and below.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 from crashbo.optimizer.checks import advice, course, crashes
 from crashbo.optimizer.checks.finding import Finding
@@ -20,12 +21,15 @@ CHECKS: tuple[Check, ...] = (
     course.scatter,
     crashes.cause,
     crashes.surprising,
-    advice.bounds,
     advice.gain,
 )
 
 
-def check(view: View) -> list[Finding]:
-    """What in a study's data speaks against its model, the strongest first; then advice."""
+def check(view: View, shown: Callable[[Mapping[str, Any]], Mapping[str, Any]] = lambda params: params) -> list[Finding]:
+    """What in a study's data speaks against its model, the strongest first; then advice.
+
+    `shown` gives the params that people know, where those of the study's space are others.
+    """
     found = [finding for ask in CHECKS for finding in ask(view)]
+    found += advice.bounds(view, shown)
     return sorted(found, key=lambda f: (f.advice, -f.strength))
