@@ -36,7 +36,7 @@ from crashbo.optimizer.view import View
 from crashbo.problems import families
 
 sys.path.insert(0, str(Path(__file__).parent))
-from sick_machines import CHECKED, HEALTHY, SICK, Machine, healthy, run, sick  # noqa: E402
+from sick_machines import CHECKED, HEALTHY, SICK, Machine, healthy, run, sick
 
 _MOST = 8  # parameters of a healthy study
 _STEP = 0.02  # of a range, on which the cost must fall towards a bound
@@ -51,9 +51,11 @@ class Case(NamedTuple):
 
     @property
     def file(self) -> str:
+        """Where its study is kept."""
         return "-".join(map(str, self)) + ".json"
 
     def machine(self) -> Machine:
+        """What it is run on."""
         if self.kind == "healthy":
             return healthy(self.family, self.dimension, self.seed)
         return sick(self.kind, self.seed)

@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cholesky, solve_triangular
-from scipy.special import logsumexp
+from scipy.special import logsumexp, ndtri
 
 from crashbo.numerics.kernels import MATERN52
 
@@ -34,8 +34,9 @@ _FEWEST = 8  # judgement: with fewer values there is no telling
 _STRETCHES = (0.125, 0.25, 0.5, 1.0, 2.0)  # of all lengthscales
 _NOISES = tuple(10.0**-k for k in (6.0, 5.0, 4.0, 3.0, 2.5, 2.0, 1.5, 1.0, 0.5))  # rho
 _DRIFTS = (0.03, 0.1, 0.3, 1.0)  # square roots of kappa
-_GROWTHS = (2.0, 4.0, 8.0, 16.0, 32.0)  # of the noise, from the first trial to the last
+_GROWTHS = (3.0, 10.0, 30.0)  # of the noise, from the first trial to the last
 _TURNS = (0.25, 0.5, 0.75)  # of the trials, where something changed at once
+_LEAST = 1e-300  # derived: of a sum of squares, so that its logarithm is finite
 
 
 class Trend(NamedTuple):
@@ -67,6 +68,13 @@ def drift(X: Array, y: Array, lengthscales: Array) -> Trend:
     size = float(np.ravel(sizes)[best])
     turn = courses[best % len(moved[0]) // len(_DRIFTS)][0]
     return Trend(log_factor, size, None if turn is None else skipped + turn)
+
+
+def normal_scores(y: Array) -> Array:
+    """The values as quantiles of a normal distribution, by their ranks: what is far off comes near."""
+    ordered = np.sort(y)
+    below, through = (np.searchsorted(ordered, y, side) for side in ("left", "right"))
+    return np.asarray(ndtri(0.5 * (below + through) / len(y)))
 
 
 def growth(X: Array, y: Array, lengthscales: Array) -> Trend:
@@ -121,7 +129,7 @@ class _LogDensity:
         self.value = self._of(self._halves, self._oo, self._zz - self._oz**2 / self._oo)
 
     def _of(self, halves: float, oo: float, rest: float) -> float:
-        return -halves - 0.5 * math.log(oo) - 0.5 * (self._n - 1) * math.log(max(rest, 1e-300))
+        return -halves - 0.5 * math.log(oo) - 0.5 * (self._n - 1) * math.log(max(rest, _LEAST))
 
     def moved(self, d: Array, share: float) -> tuple[float, float]:
         """The same where d d' share^2 is added to C, and the most probable drift along d, in units of y."""

@@ -20,6 +20,8 @@ Bools = NDArray[np.bool_]
 _WIDTHS = (0.05, 0.1, 0.2, 0.4)  # of a place, per square root of the dimension
 _SURE = 0.995  # judgement: a probability beyond this is taken as this, since no model is that good
 _WEIGHT = 0.5  # judgement: of the overall share beside trials near by, in trials
+_EXACT = 1e-5  # judgement: of the range of all values; less noise is none, and points at one place differ a little
+_TINY = 1e-150  # derived: its square is a number
 _LEAST = 1e-300  # derived: of a probability, so that its logarithm is finite
 
 
@@ -57,9 +59,7 @@ def other_noise(values: Array, places: NDArray[np.intp], std: float) -> tuple[fl
     means = np.bincount(places, values) / np.maximum(sizes, 1)
     squares = float(np.sum((values - means[places]) ** 2))
     seen = math.sqrt(squares / repeats)
-    if std <= 0.0:
-        return (math.inf if squares > 0.0 else 0.0), seen
-    ratio = squares / std**2
+    ratio = squares / max(std, _EXACT * float(np.ptp(values)), _TINY) ** 2
     p = 2.0 * min(float(chdtr(repeats, ratio)), float(chdtrc(repeats, ratio)))
     return -math.log(max(min(p, 1.0), _LEAST)), seen
 

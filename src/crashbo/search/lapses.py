@@ -3,9 +3,9 @@
 May import models and below.
 
 The crash model explains every crash by its place. Here a share of all trials crashes wherever it is, and only the other
-crashes are the model's to explain. Which ones is found by turns: fit the others, and call a crash a lapse where that fit
-thinks it less likely than a lapse. The share is integrated over its prior. Both hypotheses are densities of the same
-data at their most probable hyperparameters, so they can be compared, as in `models.bystander`.
+crashes are the model's to explain. Which ones is found by turns: fit the others, and call a crash a lapse where that
+fit thinks it less likely than a lapse. The share is integrated over its prior. Both hypotheses are densities of the
+same data at their most probable hyperparameters, so they can be compared, as in `models.bystander`.
 """
 
 from dataclasses import replace

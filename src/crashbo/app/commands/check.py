@@ -1,6 +1,7 @@
 """`crashbo check`: what in a study's trials speaks against its model. May import every other layer."""
 
 import argparse
+import contextlib
 import json
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -60,8 +61,6 @@ def _trials_of(journal: str) -> list[dict[str, Any]]:
     """The trials of a journal's events; its last line may be torn."""
     *whole, last = journal.rstrip("\n").split("\n")[1:] or [""]
     events = [json.loads(line) for line in whole]
-    try:
+    with contextlib.suppress(ValueError):
         events.append(json.loads(last))
-    except ValueError:
-        pass
     return [event["trial"] for event in events]

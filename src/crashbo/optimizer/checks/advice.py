@@ -25,7 +25,7 @@ _STEP = 0.05  # judgement: of the range, over which the cost's slope is taken
 _FEWEST = 20  # judgement: trials, before which nothing is said of what is left to gain
 _LATELY = 10  # judgement: trials that gained nothing, at least, or a third of all
 # fitted: benchmarks/check.py, tuning seeds
-_LEAST_SLOPE = 3.0  # standard deviations of a slope that is sure
+_LEAST_SLOPE = 4.0  # standard deviations of a slope that is sure
 _HOPELESS = 0.1  # judgement: P(safe) beyond a bound, below which it is no use to go there
 _TINY = 1e-300  # so that no division fails
 
@@ -57,8 +57,8 @@ def bounds(view: View, shown: Callable[[Params], Params] = lambda params: params
     way, units = "falls" if study.sign > 0.0 else "rises", study.units.get("cost", "")
     yield Finding(
         "bound",
-        f"The best trials have {where}, and the cost still {way} towards {'it' if len(found) == 1 else 'these'}: by about "
-        f"{amount(found[0].gain, units)} over the last {100 * _STEP:.0f} % of the range of {found[0].name}.",
+        f"The best trials have {where}, and the cost still {way} towards {'it' if len(found) == 1 else 'these'}: "
+        f"by about {amount(found[0].gain, units)} over the last {100 * _STEP:.0f} % of the range of {found[0].name}.",
         tuple(t.number for t in best),
         f"Widen the range of {' and '.join(e.name for e in found)}, if the machine allows it; "
         "`optimizer.changed(space=...)` keeps all trials.",
@@ -74,7 +74,9 @@ def _place(edge: Edge, value: float, unit: str) -> str:
 def _measured(view: View, x: Array, edge: Edge) -> Edge:
     """The edge with the cost on the way to it; nothing where the model is sure that it crashes beyond."""
     models, safety = view.models, view.safety
-    assert models is not None and models.cost is not None and safety is not None
+    assert models is not None
+    assert models.cost is not None
+    assert safety is not None
     step = np.zeros(len(x))
     step[edge.column] = _STEP if edge.end else -_STEP
     if float(np.exp(safety.averaged((x + step)[None])[0])) < _HOPELESS:
@@ -89,14 +91,14 @@ def gain(view: View) -> Iterator[Finding]:
     models = view.models
     if models is None or models.cost is None or len(told) < _FEWEST:
         return
-    since = _since_gain(view, told)
+    since = _since_gain(view)
     left = view.gain_left()
     if left is None or left >= WORTHWHILE or since < max(_LATELY, len(told) // 3):
         return
-    last = told[-since:]
+    last = [t for t in told if t.state == "success"][-since:]
     yield Finding(
         "gain",
-        f"The last {since} trials have gained nothing, and the next may be expected to gain "
+        f"The last {since} successes have gained nothing, and the next may be expected to gain "
         f"{'next to nothing' if left < 0.01 else f'{left:.2g} of the noise of the cost'}.",
         tuple(t.number for t in last),
         "Stop, or repeat the best a few times with `confirm`; for more, widen the ranges or change the machine.",
@@ -137,11 +139,9 @@ def _difference(cost: Posterior, n: int, before: Array, after: Array) -> tuple[f
     return mean, float(np.sqrt(h.outputscale * max(var, 0.0)))
 
 
-def _since_gain(view: View, told: list[Trial]) -> int:
-    """How many trials there were since the best cost was improved by more than it is known to."""
+def _since_gain(view: View) -> int:
+    """How many successes there were since the cost, without its noise, was improved by more than is worth a trial."""
     models: Any = view.models
-    resolution, best, at = models.resolution, np.inf, 0
-    for i, t in enumerate(told):
-        if t.cost is not None and t.state == "success" and view.study.sign * t.cost < best - resolution:
-            best, at = view.study.sign * t.cost, i
-    return len(told) - 1 - at
+    mean = models.cost.mean_at_trials(0)[: models.successes]
+    best = np.minimum.accumulate(mean)
+    return int(np.sum(best <= best[-1] + models.resolution)) - 1

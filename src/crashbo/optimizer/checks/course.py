@@ -21,7 +21,7 @@ from crashbo.search.space import places
 Array = NDArray[np.float64]
 
 # fitted: benchmarks/check.py, tuning seeds. The least evidence that makes a finding, in nats
-_LEAST_DRIFT, _LEAST_SCATTER, _LEAST_NOISE, _LEAST_VOIDS = 6.0, 6.0, 7.0, 5.0
+_LEAST_DRIFT, _LEAST_SCATTER, _LEAST_NOISE, _LEAST_VOIDS = 3.0, 4.5, 6.0, 4.0
 _FAR = 1.7  # judgement: a noise is far from what was given if it is so many times larger or smaller
 _FEW_VOIDS = 3  # judgement: fewer are no cluster
 
@@ -73,8 +73,8 @@ def drift(view: View) -> Iterator[Finding]:
             f"The {at.name} at the same setting {how}: by about {amount(moved, at.unit)} from the first trial to the "
             "last.",
             at.numbers[since:],
-            "Look for wear, warming or a change of set-up; repeat an early trial to see; if it is true, begin a new study "
-            "with what still holds.",
+            "Look for wear, warming or a change of set-up, and repeat an early trial to see; if it is true, begin a "
+            "new study with what still holds.",
             strength=found.log_factor - _LEAST_DRIFT,
         )
 
@@ -85,6 +85,10 @@ def scatter(view: View) -> Iterator[Finding]:
         found = trends.growth(at.X, at.y, at.lengthscales)
         if found.log_factor < _LEAST_SCATTER:
             continue
+        # A deep basin that was found late scatters more than the plateau about it; its ranks do not.
+        evidence = min(found.log_factor, trends.growth(at.X, trends.normal_scores(at.y), at.lengthscales).log_factor)
+        if evidence < _LEAST_SCATTER:
+            continue
         since = len(at.numbers) // 2 if found.turn is None else found.turn
         when = "over the trials" if found.turn is None else f"about trial {at.numbers[since]}"
         yield Finding(
@@ -92,7 +96,7 @@ def scatter(view: View) -> Iterator[Finding]:
             f"The scatter of the {at.name} has grown {when}, to about {found.size:.0f} times what it was.",
             at.numbers[since:],
             "Look for something loose, worn or warm; repeat the best trial a few times before you trust it.",
-            strength=found.log_factor - _LEAST_SCATTER,
+            strength=evidence - _LEAST_SCATTER,
         )
 
 
@@ -136,6 +140,7 @@ def voids(view: View) -> Iterator[Finding]:
         "voids",
         f"The {len(found)} voids ({named(numbers)}) lie close to each other in the space{why}.",
         numbers,
-        "These may be crashes: if their parameters caused them, correct them to crashes, and have the next ones count so.",
+        "These may be crashes: if their parameters caused them, correct them to crashes, and have the next ones count "
+        "as such.",
         strength=evidence - _LEAST_VOIDS,
     )

@@ -20,9 +20,9 @@ from crashbo.search.surrogates import Surrogates, doubts
 Array = NDArray[np.float64]
 
 # fitted: benchmarks/check.py, tuning seeds. The least evidence that makes a finding, in nats
-_LEAST_CRASHES, _LEAST_CAUSE = 4.0, 6.0
+_LEAST_CRASHES, _LEAST_CAUSE = 3.0, 5.0
 _BY_CHANCE = 4.0  # derived: standard deviations of the noise; one reading in 30 000 lies farther
-_FEW = 4  # judgement: fewer crashes say little of their cause
+_FEW = 3  # judgement: fewer crashes say little of their cause
 
 
 def surprising(view: View) -> Iterator[Finding]:
@@ -40,8 +40,8 @@ def surprising(view: View) -> Iterator[Finding]:
         "crashes",
         f"{named(numbers).capitalize()} crashed where all other trials make P(safe) {said}.",
         numbers,
-        "If that had nothing to do with the parameters, correct them to void; if something else makes it crash, measure "
-        "that, or add crashbo.Unmeasured() to the constraints.",
+        "If that had nothing to do with the parameters, correct them to void; if something else makes it crash, "
+        "measure that, or add crashbo.Unmeasured() to the constraints.",
         strength=found.evidence - _LEAST_CRASHES,
     )
 
