@@ -2,9 +2,9 @@
 
 May import numerics only.
 
-Every number here is the logarithm of an e-value: of a ratio of probabilities of the outcomes, given where the trials
-were. Its expectation is one at most where nothing is wrong, however the search chose its trials and whenever somebody
-looks, so that it exceeds log(1 / alpha) in a share alpha of the studies at the most.
+Evidence of x nats is found in a share exp(-x) of the studies at the most where nothing is wrong: it is a negative log
+p-value, or the logarithm of an e-value, a ratio of probabilities of the outcomes whose expectation is one at most. The
+latter holds however the search chose its trials, and whenever somebody looks.
 """
 
 import math
@@ -58,10 +58,10 @@ def other_noise(values: Array, places: NDArray[np.intp], std: float) -> tuple[fl
         return 0.0, math.nan
     means = np.bincount(places, values) / np.maximum(sizes, 1)
     squares = float(np.sum((values - means[places]) ** 2))
-    seen = math.sqrt(squares / repeats)
-    ratio = squares / max(std, _EXACT * float(np.ptp(values)), _TINY) ** 2
+    least = max(_EXACT * float(np.ptp(values)), _TINY)
+    ratio = max(squares, repeats * least**2) / max(std, least) ** 2
     p = 2.0 * min(float(chdtr(repeats, ratio)), float(chdtrc(repeats, ratio)))
-    return -math.log(max(min(p, 1.0), _LEAST)), seen
+    return -math.log(max(min(p, 1.0), _LEAST)), math.sqrt(squares / repeats)
 
 
 def _average(logs: list[float]) -> float:

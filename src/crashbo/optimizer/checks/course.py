@@ -107,7 +107,10 @@ def noise(view: View) -> Iterator[Finding]:
         if std is None:
             continue
         place = places(at.X)
-        values = at.y if at.name != "cost" else np.array([t.cost for t in view.trials if t.number in set(at.numbers)])
+        values = at.y
+        if at.name == "cost":  # as told: those far above the rest are drawn in for the model
+            told = {t.number: t.cost for t in view.trials}
+            values = np.array([told[n] for n in at.numbers], dtype=float)
         evidence, seen = other_noise(values, place, std)
         if evidence < _LEAST_NOISE or std / _FAR < seen < _FAR * std:
             continue
