@@ -129,9 +129,9 @@ class Viewer:
         """Cost and P(safe) over one or two parameters, from the models of the last picture."""
         return self.worker.run(_slice, axes, at, size)
 
-    def check(self) -> list[Finding]:
-        """What in the trials speaks against the models of the last picture, and advice."""
-        return self.worker.run(_check)
+    def check(self, voids: int) -> list[Finding]:
+        """What in the trials speaks against the models, and advice; there are so many voids, which no picture shows."""
+        return self.worker.run(_check, voids)
 
     def levels_before(self, count: int) -> dict[str, Level]:
         """The thresholds after the first `count` told trials of the last picture."""
@@ -202,7 +202,9 @@ def _slice(axes: list[str], at: dict[str, Any], size: int) -> Slice:
     return _cache.overview.slice(axes, at, size)
 
 
-def _check() -> list[Finding]:
+def _check(voids: int) -> list[Finding]:
+    if len(_cache.overview.insight.snapshot.voids) != voids:
+        _cache.overview = Overview(_cache.bench.insight())
     return _cache.overview.check()
 
 

@@ -40,6 +40,7 @@ class Live:
         self.expected: dict[int, Expectation] = {}  # by number of the running trials
         self.history: dict[str, list[Level]] = {}
         self.findings: list[Finding] | None = None  # None until they are known
+        self._voids = 0  # that they were found with
         self._levels: dict[Digest, dict[str, Level]] = {}  # by the data that they were learnt from
         self._seen: list[Entry] | None = None  # as last read from the store
         self._listeners: set[tuple[asyncio.AbstractEventLoop, asyncio.Queue[Signs]]] = set()
@@ -112,7 +113,7 @@ class Live:
         self._expect(entries)
         if not self.asks.busy:  # waiting requests come first
             self._chooser.propose_ahead()
-        self._check()
+        self._check(sum(e.trial.state == "void" for e in entries))
         self._remember()
 
     def _look(self) -> None:
@@ -135,11 +136,12 @@ class Live:
         self.expected = {t.number: e for t, e in zip(pending, found, strict=True)}
         self._publish()
 
-    def _check(self) -> None:
+    def _check(self, voids: int) -> None:
         """What speaks against the models: after everything that somebody waits for."""
-        if self.picture is None or self.findings is not None or self._poke.is_set():
+        known = self.findings is not None and voids == self._voids
+        if self.picture is None or known or self._poke.is_set():
             return
-        self.findings = self._viewer.check()
+        self.findings, self._voids = self._viewer.check(voids), voids
         self._publish()
 
     def _remember(self) -> None:
