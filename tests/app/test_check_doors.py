@@ -122,11 +122,11 @@ def test_the_service_computes_it_last_and_serves_it(bench, store):
     from crashbo.app.server.api import create_app
     from crashbo.app.server.live import Live
 
-    class Here:
-        asked: list[int] = []
+    asked = []
 
+    class Here:
         def check(self, voids):
-            self.asked.append(voids)
+            asked.append(voids)
             return Overview(bench.insight()).check()
 
     Bench.create(store, Definition.of(SAID))
@@ -138,7 +138,7 @@ def test_the_service_computes_it_last_and_serves_it(bench, store):
     live.picture = Picture((), {}, None, {}, {}, False)
     for voids in (3, 3, 4):
         live._check(voids)
-    assert Here.asked == [3, 4]
+    assert asked == [3, 4]
     assert "drift" in [f["kind"] for f in client.get("/api/check").json()]
     assert client.get("/api/state").json()["insight"]["findings"] == client.get("/api/check").json()
 
@@ -158,7 +158,7 @@ def test_optuna_s_insight_speaks_in_its_own_params():
             {"x": 12.0 if i < 4 else float(rng.choice([10.0, 10.5, 11.0, 11.5])), "y": float(rng.random())}
         )
         trial = study.ask(dials)
-        tell(study, trial, cost=(x - 9.0) ** 2 - (trial.params["y"] - 0.5) ** 2)
+        tell(study, trial, cost=(trial.params["x"] - 9.0) ** 2 - (trial.params["y"] - 0.5) ** 2)
     found = [f for f in insight(study).check() if f.kind == "bound"]
     assert "x at its upper bound (12)" in found[0].words
     assert "the cost still rises" in found[0].words

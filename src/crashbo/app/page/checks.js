@@ -2,10 +2,13 @@
 
 import { el, show } from "./dom.js";
 
+const FEW = 6; // trials that are linked
+
 export function checkList(host, state, point) {
   const found = state.insight?.findings ?? [];
-  const trials = (f) => f.trials.filter((n) => n < state.trials.length);
-  show(host, found.length ? el("h3", {}, "Second look") : null, found.length ? el("ul", { cls: "checks" }, found.map((f) =>
-    el("li", { cls: f.advice ? "advice" : "against" }, el("span", {}, f.words), " ", el("span", { cls: "soft" }, f.remedy),
-      trials(f).length ? el("button", { type: "button", cls: "quiet", onclick: () => point(trials(f)[0]) }, `trial ${trials(f)[0]}`) : null))) : null);
+  const links = (f) => (f.trials.length > FEW ? [] : f.trials.filter((n) => state.trials[n]));
+  host.closest("section").hidden = !found.length;
+  show(host, el("ul", { cls: "second-look" }, found.map((f) => el("li", { cls: f.advice ? "advice" : "against" },
+    el("span", {}, f.words), ` ${f.remedy}`,
+    links(f).map((n) => el("button", { type: "button", cls: "quiet", onclick: () => point(n) }, `#${n}`))))));
 }
