@@ -24,6 +24,7 @@ from crashbo.search.surrogates import Observations, Surrogates
 Array = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
+_LATEST = 300  # judgement: trials that are looked at, what time allows
 _ROUNDS = 4  # judgement: by then it hardly changes
 _RARE = 9.0  # judgement: one trial in ten crashes by chance, in the mean of the prior, Beta(1, 9)
 
@@ -41,11 +42,13 @@ NO_LAPSES = Lapses(0.0, (), np.zeros(0))  # derived: nothing to find
 
 def lapses(seen: Observations, models: Surrogates) -> Lapses:
     """The crashes that the others leave unexplained, and the evidence for it."""
+    skipped = max(len(seen.numbers) - _LATEST, 0)
+    seen = _only(seen, np.arange(len(seen.numbers)) >= skipped)
     crashes, n = np.flatnonzero(seen.crashed & ~_blamed(seen)), len(seen.numbers)
     if len(crashes) < 2 or not seen.succeeded.any():
         return NO_LAPSES
     base, best = _fitted(seen, models).log_posterior, NO_LAPSES
-    for chance in (np.ones(len(crashes), dtype=bool), _unexplained(models, crashes)):
+    for chance in (np.ones(len(crashes), dtype=bool), _unexplained(models, skipped + crashes)):
         for _ in range(_ROUNDS):
             k = int(chance.sum())
             if not k:
@@ -56,7 +59,7 @@ def lapses(seen: Observations, models: Surrogates) -> Lapses:
             evidence = fitted.log_posterior + _log_share(k, n) - base
             p = np.asarray(CrashModel(fitted.posterior).p_safe(seen.X[crashes]))
             if evidence > best.evidence:
-                best = Lapses(evidence, tuple(int(i) for i in crashes[chance]), p[chance])
+                best = Lapses(evidence, tuple(int(i) for i in skipped + crashes[chance]), p[chance])
             before, chance = chance, (1.0 - p) * (n - k + _RARE) < k + 1.0
             if np.array_equal(before, chance):
                 break

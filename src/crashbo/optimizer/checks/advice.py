@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
 from crashbo.models.latent import Posterior, relative_noise_std
-from crashbo.optimizer.checks.finding import Finding, amount
+from crashbo.optimizer.checks.finding import Finding, amount, listed
 from crashbo.optimizer.records import Trial
 from crashbo.optimizer.view import View
 from crashbo.search.risk import WORTHWHILE
@@ -53,14 +53,14 @@ def bounds(view: View, shown: Callable[[Params], Params] = lambda params: params
         return
     found.sort(key=lambda e: -e.gain)
     params = shown(best[0].params)
-    where = ", ".join(_place(edge, params[edge.name], study.units.get(edge.name, "")) for edge in found)
+    where = listed([_place(edge, params[edge.name], study.units.get(edge.name, "")) for edge in found])
     way, units = "falls" if study.sign > 0.0 else "rises", study.units.get("cost", "")
     yield Finding(
         "bound",
         f"The best trials have {where}, and the cost still {way} towards {'it' if len(found) == 1 else 'these'}: "
         f"by about {amount(found[0].gain, units)} over the last {100 * _STEP:.0f} % of the range of {found[0].name}.",
         tuple(t.number for t in best),
-        f"Widen the range of {' and '.join(e.name for e in found)}, if the machine allows it; "
+        f"Widen the range of {listed([e.name for e in found])}, if the machine allows it; "
         "`optimizer.changed(space=...)` keeps all trials.",
         advice=True,
         strength=0.5 * (max(e.sure for e in found) ** 2 - _LEAST_SLOPE**2),

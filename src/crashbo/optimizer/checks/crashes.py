@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logit
 
-from crashbo.optimizer.checks.finding import Finding, amount, named
+from crashbo.optimizer.checks.finding import Finding, amount, listed, named
 from crashbo.optimizer.observed import observations
 from crashbo.optimizer.records import Constraint, Trial
 from crashbo.optimizer.view import View
@@ -96,9 +96,9 @@ def readings(view: View) -> Iterator[Finding]:
     for names, numbers in found.items():
         yield Finding(
             "reading",
-            f"{named(numbers).capitalize()} crashed with {' and '.join(names)} on the safe side of what was given.",
+            f"{named(numbers).capitalize()} crashed with {listed(names)} on the safe side of what was given.",
             tuple(numbers),
-            f"Check the threshold of {' and '.join(names)}, or its sensor; where a reading was cut off, tell it as "
+            f"Check the threshold of {listed(names)}, or its sensor; where a reading was cut off, tell it as "
             "censored; if something else makes it crash, add crashbo.Unmeasured() to the constraints.",
             strength=4.0 * len(numbers),
         )
@@ -116,7 +116,7 @@ def cause(view: View) -> Iterator[Finding]:
     evidence = float(logit(np.clip(innocent, 1e-12, 1.0 - 1e-12)))
     if evidence < _LEAST_CAUSE:
         return
-    what = " and ".join(names)
+    what = listed(names)
     yield Finding(
         "cause",
         f"What is measured, {what}, explains none of the {len(crashes)} crashes.",

@@ -35,14 +35,16 @@ class Finding:
 
 
 def named(numbers: Sequence[int]) -> str:
-    """Trials by their numbers, a few of them: "trials 3, 7 and 12", "trials 1, 2, ... and 40"."""
+    """Trials by their numbers, a few of them: "trials 3, 7 and 12", "trials 1, 2, 5, 6, ... and 40"."""
     shown = [str(n) for n in numbers]
     if len(shown) > _NAMED:
         shown = [*shown[: _NAMED - 2], "...", shown[-1]]
-    if len(shown) == 1:
-        return f"trial {shown[0]}"
-    listed = ", ".join(shown[:-1]) + (", and " if shown[-2] == "..." else " and ") + shown[-1]
-    return f"trials {listed}"
+    return f"{'trial' if len(shown) == 1 else 'trials'} {listed(shown)}"
+
+
+def listed(words: Sequence[str]) -> str:
+    """Words as people list them: "a, b and c"."""
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
 
 
 def amount(value: float, unit: str = "") -> str:
