@@ -22,6 +22,9 @@ Array = NDArray[np.float64]
 # fitted: benchmarks/check.py, tuning seeds. The least evidence that makes a finding, in nats
 _LEAST_CRASHES, _LEAST_CAUSE = 3.0, 5.0
 _BY_CHANCE = 4.0  # derived: standard deviations of the noise; one reading in 30 000 lies farther
+_OUTSIDE = -math.log(0.05)  # derived: nats; beyond a 90 % interval lies one threshold in twenty
+_MOST = 50.0  # judgement: nats of what leaves no doubt
+_EXACT, _TINY = 1e-9, 1e-300  # so that no division fails; a noise below this share of a threshold is none
 _FEW = 3  # judgement: fewer crashes say little of their cause
 
 
@@ -60,11 +63,11 @@ def beyond(view: View) -> Iterator[Finding]:
             continue
         unit = view.study.units.get(c.name, "")
         most = max(far, key=lambda t: c.sign * t.measured[c.name])
-        excess = (c.sign * most.measured[c.name] - limit) / max(std, 1e-9 * abs(limit), 1e-300)
+        excess = (c.sign * most.measured[c.name] - limit) / max(std, _EXACT * abs(limit), _TINY)
         what = "its 90 % interval by the crashes" if c.threshold is None else "its given threshold"
         if isinstance(c.threshold, tuple):
             what = "the interval given for its threshold"
-        remedy = f"Check the threshold of {c.name}: give a later one, or none, and it is learnt."
+        remedy = f"Check the threshold of {c.name}: give the right one, or none, and it is learnt."
         if c.threshold is None:
             remedy = (
                 f"The crashes have another cause, or {c.name} jumps over its threshold: measure something else, too."
@@ -76,7 +79,7 @@ def beyond(view: View) -> Iterator[Finding]:
             f"{amount(most.measured[c.name], unit)}.",
             tuple(t.number for t in far),
             remedy,
-            strength=len(far) + min(0.5 * excess**2, 50.0) - 0.5 * _BY_CHANCE**2,
+            strength=_OUTSIDE if c.threshold is None else min(0.5 * (excess**2 - _BY_CHANCE**2), _MOST),
         )
 
 
