@@ -1,6 +1,6 @@
 """What `check()` says of healthy studies, and of sick ones.
 
-python benchmarks/check.py [--seeds 0:10] [--kinds healthy,drift] [--output crashbo-check] [--workers 2]
+python benchmarks/check.py [--seeds 0:10] [--kinds healthy,drift] [--output crashbo-check] [--workers 2] [--words]
 
 A healthy study is of a member of a family whose crashes are all caused by what is measured (or by one cause, where only
 labels are seen), with nothing wrong. A sick one is the same with one thing wrong: see sick_machines.py. Both have 45

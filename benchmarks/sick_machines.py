@@ -167,8 +167,8 @@ def _drift(m: Machine, rng: np.random.Generator) -> Machine:
 
 
 def _scatter(m: Machine, rng: np.random.Generator) -> Machine:
-    """The noise grows from one hundredth of the spread to a quarter or three quarters, evenly or at once."""
-    last, what, at_once = rng.uniform(0.25, 0.75), str(rng.choice(["cost", "load"])), bool(rng.random() < 0.5)
+    """The noise grows from one hundredth of the spread to half of it or all of it, evenly or at once."""
+    last, what, at_once = rng.uniform(0.5, 1.0), str(rng.choice(["cost", "load"])), bool(rng.random() < 0.5)
     turn = rng.uniform(0.35, 0.65)
 
     def answer(m: Machine, params: Mapping[str, Any], i: int, rng: np.random.Generator) -> dict[str, Any]:

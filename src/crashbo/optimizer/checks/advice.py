@@ -28,6 +28,7 @@ _LATELY = 10  # judgement: trials that gained nothing, at least, or a third of a
 _LEAST_SLOPE = 4.0  # standard deviations of a slope that is sure
 _HOPELESS = 0.1  # judgement: P(safe) beyond a bound, below which it is no use to go there
 _TINY = 1e-300  # so that no division fails
+_MOST = 50.0  # judgement: nats of what leaves no doubt
 
 
 class Edge(NamedTuple):
@@ -63,7 +64,7 @@ def bounds(view: View, shown: Callable[[Params], Params] = lambda params: params
         f"Widen the range of {listed([e.name for e in found])}, if the machine allows it; "
         "`optimizer.changed(space=...)` keeps all trials.",
         advice=True,
-        strength=0.5 * (max(e.sure for e in found) ** 2 - _LEAST_SLOPE**2),
+        strength=min(0.5 * (max(e.sure for e in found) ** 2 - _LEAST_SLOPE**2), _MOST),
     )
 
 
