@@ -1,6 +1,6 @@
 """What `check()` says of healthy studies, and of sick ones.
 
-python benchmarks/check.py [--seeds 0:10] [--kinds healthy,drift] [--output crashbo-check] [--workers 2] [--words]
+python benchmarks/check.py [--seeds 0:1] [--kinds healthy,drift] [--output crashbo-check] [--workers 2] [--words]
 
 A healthy study is of a member of a family whose crashes are all caused by what is measured (or by one cause, where only
 labels are seen), with nothing wrong. A sick one is the same with one thing wrong: see sick_machines.py. Both have 45
@@ -170,7 +170,7 @@ def tables(found: Sequence[Checked]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seeds", default="0:10")
+    parser.add_argument("--seeds", default="0:1")
     parser.add_argument("--kinds", default=",".join(("healthy", *SICK)))
     parser.add_argument("--output", type=Path, default=Path("crashbo-check"))
     parser.add_argument("--workers", type=int, default=2)
