@@ -4,6 +4,7 @@ import logging
 
 from crashbo import models, problems, strategies
 from crashbo.optimizer import stopping
+from crashbo.optimizer.checks.finding import Finding
 from crashbo.optimizer.guard import Guard
 from crashbo.optimizer.minimize import Result, minimize
 from crashbo.optimizer.optimizer import Optimizer
@@ -19,6 +20,7 @@ __all__ = [
     "Choice",
     "Constraint",
     "Crash",
+    "Finding",
     "Float",
     "Guard",
     "Int",

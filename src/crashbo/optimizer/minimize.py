@@ -11,6 +11,7 @@ from os import PathLike
 from typing import Any, Literal, Unpack
 
 from crashbo import processes
+from crashbo.optimizer.checks.finding import Finding
 from crashbo.optimizer.confirmation import Confirmation
 from crashbo.optimizer.experiment import Experiment, Rules, Word, takes_guard
 from crashbo.optimizer.optimizer import Optimizer
@@ -69,6 +70,10 @@ class Result:
     def p_violated(self, params: Any) -> Any:
         """Probability that a trial at params would violate each constraint; a list gives arrays."""
         return self.view.p_violated(params)
+
+    def check(self) -> list[Finding]:
+        """What in the trials speaks against the model, in words, with a remedy: the strongest first; then advice."""
+        return self.optimizer.check()
 
     def table(self) -> list[dict[str, Any]]:
         """Every trial as a row of plain values, with the blame of crashes as inferred."""

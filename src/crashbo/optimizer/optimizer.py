@@ -17,6 +17,8 @@ from numpy.typing import NDArray
 
 from crashbo import strategies
 from crashbo.optimizer import saving
+from crashbo.optimizer.checks.everything import check
+from crashbo.optimizer.checks.finding import Finding
 from crashbo.optimizer.confirmation import Confirmation
 from crashbo.optimizer.guard import Guard
 from crashbo.optimizer.observed import observations, task
@@ -229,6 +231,10 @@ class Optimizer:
     def gain_left(self) -> float | None:
         """What the next trial may be expected to gain, in units of the cost's noise; None before a success."""
         return self.view.gain_left()
+
+    def check(self) -> list[Finding]:
+        """What in the trials speaks against the model, in words, with a remedy: the strongest first; then advice."""
+        return check(self.view)
 
     @_in_turn
     def confirm(self, n: int = 10, params: Params | None = None) -> Confirmation:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crashbo.integrations.optuna.insight import Insight
+from crashbo.optimizer.checks.finding import Finding
 from crashbo.optimizer.records import Trial
 from crashbo.optimizer.view import Prediction, View
 from crashbo.search.risk import WORTHWHILE
@@ -112,6 +113,10 @@ class Overview:
         """Whether no trial is worth its while any more."""
         gain = self.view.gain_left() if self.told else None
         return gain is not None and gain < WORTHWHILE
+
+    def check(self) -> list[Finding]:
+        """What in the trials speaks against the models, and advice."""
+        return self.insight.check() if self.told or self.insight.snapshot.known else []
 
     def blame(self) -> dict[int, dict[str, float]]:
         """For every crash, the probability that each constraint was violated."""

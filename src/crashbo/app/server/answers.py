@@ -106,6 +106,17 @@ class LevelAnswer(BaseModel):
     limit: float | None
 
 
+class FindingAnswer(BaseModel):
+    """What speaks against the models, or advice."""
+
+    kind: str
+    words: str
+    trials: list[int]
+    remedy: str
+    advice: bool
+    strength: float
+
+
 class GuardAnswer(BaseModel):
     """Readings at which a trial that runs is to be stopped, by constraint; null where none is known yet."""
 
@@ -131,6 +142,7 @@ class InsightAnswer(BaseModel):
     influence: dict[str, dict[str, float]]
     exhausted: bool
     told: int
+    findings: list[FindingAnswer] | None
     expected: dict[str, Any]
     history: dict[str, list[LevelAnswer]]
 
@@ -211,9 +223,15 @@ def insight_of(live: Live) -> dict[str, Any] | None:
     return {
         **picture,
         "told": len(live.picture.digest),
+        "findings": findings_of(live),
         "expected": {number: asdict(e) for number, e in live.expected.items()},
         "history": {name: [asdict(level) for level in levels] for name, levels in live.history.items()},
     }
+
+
+def findings_of(live: Live) -> list[dict[str, Any]] | None:
+    """What in the trials speaks against the models, the strongest first; then advice. None until it is known."""
+    return None if live.findings is None else [asdict(finding) for finding in live.findings]
 
 
 def guard_of(live: Live) -> dict[str, Any]:

@@ -28,6 +28,7 @@ from crashbo.app.server.answers import (
     BestAnswer,
     EntryAnswer,
     Error,
+    FindingAnswer,
     GuardAnswer,
     HaltAnswer,
     ImportAnswer,
@@ -39,6 +40,7 @@ from crashbo.app.server.answers import (
     StudyAnswer,
     TrialAnswer,
     entry_out,
+    findings_of,
     guard_of,
     insight_of,
     plan_out,
@@ -175,6 +177,14 @@ def _add_models(app: FastAPI, live: Live) -> None:
     )
     def thresholds() -> Response:
         return _json({} if live.picture is None else {n: asdict(v) for n, v in live.picture.levels.items()})
+
+    @app.get(
+        "/api/check",
+        summary="What in the trials speaks against the models, and advice; null until it is known",
+        response_model=list[FindingAnswer] | None,
+    )
+    def check() -> Response:
+        return _json(findings_of(live))
 
     @app.get("/api/guard", summary="Readings at which to stop a trial that runs", response_model=GuardAnswer)
     def guard() -> Response:
