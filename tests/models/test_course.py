@@ -1,11 +1,13 @@
 """What the course of a trial says of a threshold, against quadrature, sampling and finite differences."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.integrate import quad
 from scipy.stats import halfnorm, norm
 
-from crashbo.models import GPCR, CrashModel, course
+from crashbo.models import GPCR, CrashModel, course, latent
 from crashbo.models.course import Extent, Trips
 
 SCALE = Extent(centre=0.5, spread=0.8)
@@ -75,20 +77,18 @@ LAST = np.array([np.nan, np.nan, np.nan, 1.1, np.nan])
 HYPERS = {"lengthscales": [0.5, 0.5], "outputscale": 1.0, "threshold": 1.2, "noise_std": 0.1, "crash_noise_std": 0.1}
 
 
-def test_a_stopped_trial_bounds_the_function_from_below_and_has_no_label():
-    """The posterior is that of a censored reading alone, whatever the threshold; the evidence has one factor more."""
+def test_a_stopped_trial_has_no_label_and_its_reading_is_a_lower_bound_of_function_and_threshold():
+    """The same as a censored reading at a trial of which nothing else is known, and the factor of the threshold."""
     found = GPCR.condition(X, Y, CRASHED, stopped=STOPPED, **HYPERS)
-    unlabelled = found.posterior.data
-    assert unlabelled.sign[0, 4] == 0.0
-    factor = course.survived(np.array([1.0]), 1.2, 0.1, 0.1).log_mass
-    rng = np.random.default_rng(1)
-    prior = GPCR.condition(X[:3], Y[:3], CRASHED[:3], **HYPERS)  # the successes; then weigh the others by hand
-    mean, var = prior.predict(X[3:])
-    assert np.all(found.predict(X[4:])[0] > mean[1])
-    assert var[1] > 0.0
-    assert np.isfinite(found.log_evidence)
-    assert found.log_evidence < GPCR.condition(X[:4], Y[:4], CRASHED[:4], **HYPERS).log_evidence + factor + 1e-9
-    assert rng is not None
+    data = found.posterior.data
+    assert data.sign[0].tolist() == [1.0, 1.0, 1.0, -1.0, 0.0, -1.0]  # the last row is the lower bound
+    assert data.lower[0, 5] == 1.0
+    unwatched = latent.condition(replace(data, survived=None), found.posterior.hypers)
+    survived = norm.logcdf((1.2 - 1.0) / np.hypot(0.1, 0.1))
+    assert found.log_evidence == pytest.approx(unwatched.log_evidence + survived, abs=1e-9)
+    assert found.predict(X)[0] == pytest.approx(unwatched.predict(0, X)[0])
+    free = GPCR.condition(X[:4], Y[:4], CRASHED[:4], **HYPERS)
+    assert found.predict(X[4:])[0][0] > free.predict(X[4:])[0][0]
 
 
 def test_the_gradient_of_the_evidence_with_stops_and_last_readings_is_exact():
@@ -109,7 +109,7 @@ def test_a_stop_lifts_the_lower_end_of_the_interval_and_a_last_reading_lowers_th
     both = GPCR.fit(X, Y, CRASHED, stopped=STOPPED, last=LAST)
     assert stopped.threshold_interval[0] > free.threshold_interval[0]
     assert both.threshold_interval[1] < stopped.threshold_interval[1]
-    assert both.threshold_interval[0] < 1.2 < both.threshold_interval[1]
+    assert both.threshold_interval[0] < 1.1 < both.threshold_interval[1]
 
 
 def test_last_readings_count_only_for_the_constraint_that_is_blamed():
