@@ -86,10 +86,7 @@ class Ensemble:
         """Variance of latent function j's threshold: crash noise plus uncertainty, (K,)."""
         noise = np.array([post.hypers[j].crash_noise_std for post in self.members])
         scatter: Array = noise**2 + self.spreads[:, j] ** 2
-        if self.ceilings is None:
-            return scatter
-        below = self.ceilings[j] < np.array([post.hypers[j].threshold for post in self.members])
-        return np.where(below, noise**2, scatter)
+        return scatter
 
     def predict(self, j: int, X: Array) -> tuple[Array, Array]:
         """Mean and variance of latent function j at X under each member, both (K, m)."""

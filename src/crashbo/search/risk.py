@@ -32,6 +32,7 @@ WORTHWHILE = 0.3  # a gain of this share of the noise is worth a trial
 _NEARLY = 0.9  # times the P(safe) of the safest point: where none reaches the floor, one about as safe is tried
 LEAST = 1e-9  # of a floor
 # judgement: level in regret with 0.03 on 316 tuning runs; in an earlier form three times as much lost 0.03
+_A_STOP = 2.0  # judgement: trials that one costs which was stopped before it could crash
 _WORTH_A_CRASH = 0.05  # of what a trial has brought, on average: a promise of less is not worth the risk of a crash
 # fitted: benchmarks/quality.py --risk budget:10, hartmann6d and eggcrate2d-corner: these are the paper's
 _SPARED = 2.0  # times the trials that are left for each crash: as much again is kept for the unexpected
@@ -111,23 +112,19 @@ class Situation:
 
     @property
     def _impatience(self) -> float:
-        """One, and more the more crashes there were since the last new best, or trials that were about to."""
+        """One, and more the more crashes there were since the last new best."""
         known = np.isfinite(self.cost)
         last = int(np.argmin(np.where(known, self.cost, np.inf))) if known.any() else 0
-        return max(1.0, float(self._failed[last:].sum()) / _PATIENT)
-
-    @property
-    def _failed(self) -> NDArray[np.bool_]:
-        return self.crashed if self.stopped is None else self.crashed | self.stopped
+        return max(1.0, float(self.crashed[last:].sum()) / _PATIENT)
 
     def is_paid_for(self, price: float) -> bool:
         """Whether the last crash was as many trials ago as one costs, or more after many without a new best.
 
-        A pending trial may be another crash; one that was stopped is as long ago as a crash would be.
+        A pending trial may be another crash. What was stopped before it could crash costs little more than itself.
         """
-        failed = self._failed
-        since = int(np.argmax(failed[::-1])) if failed.any() else len(failed)
-        return since + 1 >= price * self._impatience * (1 + self.pending)
+        owed = self._impatience * (1 + self.pending)
+        stopped = np.zeros_like(self.crashed) if self.stopped is None else self.stopped
+        return _since(self.crashed) >= price * owed and _since(stopped) >= min(price, _A_STOP) * owed
 
     def hopeful(self, price: float) -> float:
         """P(safe) at which a success may be expected for the price of as many trials as there were."""
@@ -307,6 +304,11 @@ def price_of(risk: Risk, situation: Situation) -> float:
     if not is_number(price) or price < 1.0:
         raise ValueError(f"risk must return a price of 1 trial or more; {risk!r} returned {price!r}. Mend its `price`.")
     return float(price)
+
+
+def _since(flags: NDArray[np.bool_]) -> int:
+    """How many trials ago the last of these was, the next one counted; more than there are, if there was none."""
+    return 1 + (int(np.argmax(flags[::-1])) if flags.any() else len(flags))
 
 
 def usual_price(risk: Risk) -> float:
