@@ -32,7 +32,7 @@ def find(case: Case) -> list[float]:
     found = brute_force.lowest(member)
     rounded = np.round(found.point, DIGITS)
     u = rounded if member.excess(rounded[None]).max() <= 0.0 else found.point
-    return [float(member.cost(u[None])[0]), found.overall, *map(float, u)]
+    return [float(member.cost(u[None])[0]), found.overall, member.median, *map(float, u)]
 
 
 def write(found: dict[str, dict[str, list[float]]]) -> None:

@@ -52,13 +52,21 @@ def runs_in(folder: Path, wanted: set[Spec] | None = None) -> dict[Spec, Run]:
 
 
 def compare(ours: dict[Spec, Run], theirs: dict[Spec, Run]) -> None:
-    both = [spec for spec in ours if spec in theirs]
+    both = [spec for spec in ours if spec in theirs and same_problem(ours[spec], theirs[spec])]
+    others = sum(spec in theirs for spec in ours) - len(both)
+    if others:
+        print(f"{others} runs are left out: their problems are not the same in both.")
     for method in dict.fromkeys(spec.method for spec in both):
         specs = [spec for spec in both if spec.method == method]
         print(f"\n{method}\n{'':16s} cases   here  there   difference          crashes       wasted")
         for name in [*dict.fromkeys(spec.case.problem for spec in specs), "all"]:
             part = [spec for spec in specs if name in (spec.case.problem, "all")]
             print(line(name, [ours[spec] for spec in part], [theirs[spec] for spec in part]))
+
+
+def same_problem(one: Run, other: Run) -> bool:
+    """Whether both were of one machine: a family may have changed since. An optimum may have been found better."""
+    return (one.median, one.noise) == (other.median, other.noise)
 
 
 def line(name: str, here: list[Run], there: list[Run]) -> str:

@@ -4,9 +4,11 @@ import logging
 
 from crashbo import models, problems, strategies
 from crashbo.optimizer import stopping
+from crashbo.optimizer.checks.finding import Finding
+from crashbo.optimizer.guard import Guard
 from crashbo.optimizer.minimize import Result, minimize
 from crashbo.optimizer.optimizer import Optimizer
-from crashbo.optimizer.records import Constraint, Crash, Outcome, Trial, Unmeasured, Void
+from crashbo.optimizer.records import Constraint, Crash, Outcome, Stopped, Trial, Unmeasured, Void
 from crashbo.optimizer.study import Study
 from crashbo.optimizer.view import Recommendation
 from crashbo.search.risk import Budget, MinSafe, Price
@@ -18,7 +20,9 @@ __all__ = [
     "Choice",
     "Constraint",
     "Crash",
+    "Finding",
     "Float",
+    "Guard",
     "Int",
     "MinSafe",
     "Optimizer",
@@ -27,6 +31,7 @@ __all__ = [
     "Recommendation",
     "Result",
     "Space",
+    "Stopped",
     "Study",
     "Trial",
     "Unmeasured",

@@ -64,6 +64,11 @@ class TestATinyOne:
         assert "12 runs, 4 of them left" in capsys.readouterr().err
         assert (output / "runs" / "eicc.jsonl").read_bytes() == kept
 
+    def test_a_dry_run_counts_what_is_left(self, output, capsys):
+        assert main([*TINY, "--methods", "eicc,pibu", "--dry-run", "--output", str(output)]) == 0
+        assert "8 runs, 4 of them left, about" in capsys.readouterr().out
+        assert not (output / "runs" / "pibu.jsonl").exists()
+
     def test_a_report_can_be_written_again_without_running(self, output, capsys):
         (output / "index.html").unlink()
         command = [*TINY, "--methods", "eicc,random,pibu", "--report-only", "--output", str(output)]
@@ -123,6 +128,9 @@ class TestRefusals:
             (["--methods", "no_such_module:run"], "methods must lead to something that can be imported"),
             (["--families", "none"], "families or problems must name something"),
             (["--dimensions", "two"], "dimensions must be whole numbers"),
+            (["--dimensions", "1"], "dimensions must be from 2 to 60 in these families; got '1'"),
+            (["--families", "islands", "--dimensions", "4,8"], "dimensions must be from 2 to 6 in these families"),
+            (["--methods", ","], "methods must name at least one; got ','"),
             (["--trials", "0"], "trials must be a whole number, at least 1"),
             (["--problems", "sphere"], "name must be one of toy1d"),
         ],

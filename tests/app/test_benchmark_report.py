@@ -349,3 +349,11 @@ def test_tuning_seeds_are_called_so_and_reporting_seeds_are_not():
     reporting = [fake(method, [None, 0.4], seed=100) for method in ("eicc", "random")]
     assert "tuning seeds" in report.page(Summary.of(tuning), ORIGIN)
     assert "tuning seeds" not in report.page(Summary.of(reporting), ORIGIN)
+
+
+def test_a_method_that_answers_at_once_is_drawn_at_the_last_digit_of_the_time(tmp_path):
+    """Zero has no place on a logarithmic axis, and took the whole figure with it."""
+    summary = Summary.of(fakes({"eicc": 0.2}) + fakes({"their:method": 0.4}, seconds=0.0))
+    figure = plots.draw_effort(summary, plots.looks(summary))
+    figure.savefig(tmp_path / "effort.png")
+    assert figure.axes[1].get_xlim()[0] < 1e-5

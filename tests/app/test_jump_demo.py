@@ -206,7 +206,7 @@ class TestCommand:
                 raise KeyboardInterrupt from None
 
         monkeypatch.setattr(demo, "_measured_noise", lambda *_: {"cost": 0.002, "current": 0.6})
-        monkeypatch.setattr(demo, "_step", stopped)
+        monkeypatch.setattr(demo, "step", stopped)
         (tmp_path / "report.html").write_text("of an earlier study")
         assert main(["demo", "--output", str(tmp_path)]) == 130
         last = capsys.readouterr().out.splitlines()[-1]

@@ -14,10 +14,10 @@ from jumper import SAID
 
 from crashbo.app.bench import Bench, Definition
 from crashbo.app.bench.bench import Asked
-from crashbo.app.server import guard
+from crashbo.app.server import gate
 from crashbo.app.server.api import PAGE, create_app
 from crashbo.app.server.ask_queue import AskQueue
-from crashbo.app.server.guard import LARGEST_BODY, is_loopback
+from crashbo.app.server.gate import LARGEST_BODY, is_loopback
 from crashbo.app.server.live import Live
 from crashbo.app.server.serve import _listening, check_address
 from crashbo.integrations.optuna.proposer import Proposer
@@ -49,7 +49,7 @@ def client(bench, store):
 
 @pytest.fixture
 def locked(bench, store, monkeypatch):
-    monkeypatch.setattr(guard, "_DELAY", 0.01)
+    monkeypatch.setattr(gate, "_DELAY", 0.01)
     return TestClient(create_app(Quiet(store), TOKEN), base_url="http://bench.lan:8765", raise_server_exceptions=False)
 
 

@@ -18,7 +18,7 @@ from jumper import SAID
 from test_service import HOME, TOKEN, Quiet
 
 from crashbo.app.bench import Bench, Definition, Told
-from crashbo.app.server import guard, serve
+from crashbo.app.server import gate, serve
 from crashbo.app.server.api import create_app
 from crashbo.app.server.ask_queue import AskQueue
 from crashbo.app.server.bodies import AskBody
@@ -151,7 +151,7 @@ def test_a_mistake_of_ours_is_500_with_a_sentence_and_the_headers(bench, store, 
 
 
 def test_wrong_tokens_wait_one_after_the_other_and_right_ones_do_not(bench, store, monkeypatch):
-    monkeypatch.setattr(guard, "_DELAY", 0.15)
+    monkeypatch.setattr(gate, "_DELAY", 0.15)
     client = client_of(store, TOKEN)
     client.base_url = "http://bench.lan"
     with client, ThreadPoolExecutor(5) as pool:
@@ -165,13 +165,13 @@ def test_wrong_tokens_wait_one_after_the_other_and_right_ones_do_not(bench, stor
         began = time.monotonic()
         assert client.post("/api/session", json={"token": "wrong"}).status_code == 401
         assert time.monotonic() - began > 0.14
-        monkeypatch.setattr(guard, "_MOST", 0)
+        monkeypatch.setattr(gate, "_MOST", 0)
         assert client.get("/api/trials", headers={"authorization": "Bearer x"}).status_code == 429
         assert client.post("/api/session", json={"token": "wrong"}).status_code == 429
 
 
 def test_slow_clients_are_given_up(bench, store, monkeypatch):
-    monkeypatch.setattr(guard, "PATIENCE", 0.5)
+    monkeypatch.setattr(gate, "PATIENCE", 0.5)
     monkeypatch.setattr(serve, "PATIENCE", 0.5)
     with served(store) as port:
         for begun in (

@@ -17,6 +17,7 @@ from crashbo.benchmark.summary import (
     performance_profile,
     score_at_half,
     standings,
+    suggestion_seconds,
     trials_to,
     verdict,
 )
@@ -62,6 +63,19 @@ def test_an_interval_of_five_cases_covers_as_often_too_which_a_plain_bootstrap_d
     plain = [np.percentile(sample[picks].mean(axis=1), [2.5, 97.5]) for sample in samples]
     assert missed < 0.09
     assert np.mean([not low <= 0.0 <= high for low, high in plain]) > 0.12
+
+
+def test_the_interval_of_a_score_stays_within_what_a_score_can_be():
+    rare, often = (
+        Summary.of([fake("eicc", [one if seed else other], seed=seed) for seed in range(6)]).estimate(
+            "eicc", final_score
+        )
+        for one, other in ((0.0, 0.5), (1.0, 0.5))
+    )
+    assert rare.low == 0.0 < rare.mean < rare.high < 1.0
+    assert 0.0 < often.low < often.mean < often.high == 1.0
+    slow = Summary.of(fakes({"eicc": 0.1}, seeds=6, seconds=3.0)).estimate("eicc", suggestion_seconds)
+    assert slow == (3.0, 3.0, 3.0)
 
 
 def test_too_few_cases_have_a_mean_but_no_interval():

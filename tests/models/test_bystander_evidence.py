@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sampling import gaussian_part, sampled
 
-from crashbo.models.bystander import fit_bystander, without_labels, without_measurements
+from crashbo.models.bystander import fit_beside, fit_bystander, without_labels, without_measurements
 from crashbo.models.crash import hybrid_data, parametrise_all
 from crashbo.models.fit import fit
 from crashbo.models.hyperpriors import of_crash
@@ -48,6 +48,21 @@ def test_the_lead_is_that_of_brute_force(g):
     assert measured.log_posterior == pytest.approx(alone, abs=1e-3)
     assert labels.log_posterior == pytest.approx(bare, abs=0.05)
     assert bystander.log_posterior - crash.log_posterior == pytest.approx(alone + bare - together, abs=0.1)
+
+
+@pytest.mark.parametrize("g", [np.sin(6.0 * X[:, 0]), np.exp(-(((X[:, 0] - 0.55) / 0.2) ** 2))])
+def test_evidence_and_blame_beside_a_rare_cause_are_those_of_brute_force(g):
+    Y = np.where(CRASHED, np.nan, g)[:, None]
+    model = fit_beside(X, Y, CRASHED, PRIOR, noise_std=(None,), thresholds=(None,))
+    data, parts = model.posterior.data, [vars(h) for h in model.posterior.hypers]
+    expected = sampled(X, data.Y.T, data.sign.T, parts, np.random.default_rng(0), joint=data.joint)
+    assert data.joint.tolist() == CRASHED.tolist()
+    assert model.log_evidence == pytest.approx(expected.log_evidence, abs=0.15)
+    np.testing.assert_allclose(model.blame(), expected.blame[CRASHED], atol=0.1)
+    both = zip(model.fitted.parametrisations, model.posterior.hypers, strict=True)
+    priors = [p.log_prior(p.inside(h))[0] for p, h in both]
+    units = data.measured[0].sum() * np.log(model.fitted.parametrisations[0].scale)
+    assert model.fitted.log_posterior == pytest.approx(model.log_evidence + sum(priors) + units, abs=1e-3)
 
 
 def test_the_lead_tells_a_bystander_from_a_cause():

@@ -93,7 +93,7 @@ def check(result, seconds=2):
 
 def test_each_way_to_die_in_workers_is_a_crash_with_its_reason_and_no_success_is_one(tmp_path):
     result = study(Deadly(tmp_path), MIXED, workers=3, memory="500MB")
-    assert result.stopped == f"{len(MIXED)} trials"
+    assert result.ended == f"{len(MIXED)} trials"
     check(result)
     assert len(left(tmp_path)) >= 3
     assert gone(left(tmp_path))
@@ -103,7 +103,7 @@ def test_each_way_to_die_in_a_pool_of_processes_is_a_crash_with_its_reason_and_n
     with ProcessPoolExecutor(3) as pool:
         # To use up the memory takes longer than two seconds where other tests use it, too.
         result = study(Deadly(tmp_path), MIXED, executor=pool, memory="500MB", timeout=6.0)
-    assert result.stopped == f"{len(MIXED)} trials"
+    assert result.ended == f"{len(MIXED)} trials"
     check(result, seconds=6)
     assert len(left(tmp_path)) >= 3
     assert gone(left(tmp_path))
@@ -243,7 +243,7 @@ def test_threads_that_all_hang_end_the_study_with_a_sentence():
             result = quick(lambda params: over.wait(60) or 1.0, executor=pool, timeout=0.1)
         finally:
             over.set()
-    assert result.stopped.startswith("all workers of the executor (2) hang in trials that were given up; workers=2")
+    assert result.ended.startswith("all workers of the executor (2) hang in trials that were given up; workers=2")
     assert states(result) == ["crash", "crash"]
 
 
@@ -264,7 +264,7 @@ class Breaks(Together):
 def test_an_executor_that_is_lost_ends_the_study_and_everything_is_kept(tmp_path):
     path = tmp_path / "study.jsonl"
     result = quick(cost_of, executor=Breaks(), journal=path, trials=6)
-    assert "the executor can run nothing any more (the cluster is gone)" in result.stopped
+    assert "the executor can run nothing any more (the cluster is gone)" in result.ended
     assert states(result) == ["success", "success", "void"]
     assert states(quick(cost_of, journal=path, trials=6)) == ["success", "success", "void", *["success"] * 4]
 
@@ -506,7 +506,7 @@ def test_a_bystander_is_run_to_its_end_though_the_study_is_over(tmp_path):
     with ProcessPoolExecutor(3) as pool:
         run = {"executor": pool, "stop": [crashbo.stopping.MaxCrashes(1)]}
         result = study(partial(dies_amid_others, signal.SIGKILL), ways("kill", GOOD, GOOD, GOOD, GOOD), **run)
-    assert result.stopped == "1 crashes"
+    assert result.ended == "1 crashes"
     assert sorted(states(result)) == ["crash", "success", "success"]
 
 

@@ -299,7 +299,7 @@ def test_ctrl_c_while_an_outcome_is_told_waits_until_it_is_on_disk(path, monkeyp
 
     monkeypatch.setattr(crashbo.Optimizer, "tell", tell_and_press)
     result = quick(path)
-    assert result.stopped == "interrupted"
+    assert result.ended == "interrupted"
     assert told(path) == [(i, "success") for i in range(3)]
 
 

@@ -33,7 +33,7 @@ def test_a_plain_number_is_a_cost():
     assert states(result) == ["success"] * 12
     assert result.best.cost == pytest.approx(cost_of(result.best.params))
     assert result.best.cost < 0.02
-    assert result.stopped == "12 trials"
+    assert result.ended == "12 trials"
 
 
 def test_outcomes_and_crashes_are_told_with_all_they_carry():
@@ -44,7 +44,7 @@ def test_outcomes_and_crashes_are_told_with_all_they_carry():
     assert result.best.measured["load"] <= 1.2
     assert result.thresholds["load"].value == pytest.approx(1.2, abs=0.3)
     assert result.recommend(0.2).p_safe > 0.7
-    assert result.blame(crash) == {"load": 1.0}
+    assert 0.5 < result.blame(crash)["load"] <= 1.0
     assert result.p_safe([{"x": 0.1, "y": 0.1}]).shape == (1,)
 
 
@@ -71,7 +71,7 @@ def test_an_experiment_that_only_voids_is_given_up():
         raise crashbo.Void("no power")
 
     result = quick(experiment)
-    assert "void" in result.stopped
+    assert "void" in result.ended
     assert result.best is None
     assert len(result.trials) < 100
 
@@ -111,7 +111,7 @@ def test_ctrl_c_returns_what_there_is():
         return float(call)
 
     result = quick(counted(experiment))
-    assert result.stopped == "interrupted"
+    assert result.ended == "interrupted"
     assert states(result) == ["success"] * 3 + ["pending"]
     assert result.best.cost == 0.0
 
@@ -131,7 +131,7 @@ def test_ctrl_c_while_workers_are_busy_returns_what_there_is():
         result = quick(counted(experiment), n_parallel=2)
     finally:
         over.set()
-    assert result.stopped == "interrupted"
+    assert result.ended == "interrupted"
     assert states(result).count("success") == 3
 
 
@@ -282,13 +282,13 @@ def test_a_study_stops_after_so_many_crashes():
     result = quick(counted(experiment), trials=50, stop=[crashbo.stopping.MaxCrashes(3)])
     assert states(result).count("crash") == 3
     assert len(result.trials) == 6
-    assert result.stopped == "3 crashes"
+    assert result.ended == "3 crashes"
 
 
 def test_a_study_stops_when_its_seconds_are_over():
     assert quick(cost_of, stop=[crashbo.stopping.MaxSeconds(0.0)]).trials == []
     result = quick(cost_of, stop=[crashbo.stopping.MaxSeconds(0.0)])
-    assert result.stopped == "0 s have passed"
+    assert result.ended == "0 s have passed"
     assert len(quick(cost_of, stop=[crashbo.stopping.MaxSeconds(1e6)]).trials) == 6
 
 
@@ -296,7 +296,7 @@ def test_a_study_stops_when_no_gain_is_left():
     rule = crashbo.stopping.NoGain
     result = quick(cost_of, trials=12, stop=[rule(share=1e12, after=5)])
     assert len(result.trials) == 5
-    assert result.stopped == "no expected gain is left"
+    assert result.ended == "no expected gain is left"
     assert len(quick(cost_of, trials=8, stop=[rule(share=0.0, after=5)]).trials) == 8
 
 
@@ -312,7 +312,7 @@ def test_gain_runs_out_once_the_optimum_is_found():
 
 def test_a_rule_of_one_s_own_ends_a_study():
     result = quick(cost_of, trials=50, stop=[five_trials])
-    assert (len(result.trials), result.stopped) == (5, "five trials")
+    assert (len(result.trials), result.ended) == (5, "five trials")
 
 
 def test_a_rule_lets_what_is_running_end():

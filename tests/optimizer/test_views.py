@@ -203,10 +203,10 @@ def test_a_blame_that_was_told_is_certain():
     assert optimizer.blame(trial)["heat"] == 1.0
 
 
-def test_the_only_constraint_gets_all_of_the_blame():
+def test_the_only_constraint_gets_the_blame_but_for_a_doubt():
     optimizer = told(10)
     crash = next(t for t in optimizer.trials if t.state == "crash")
-    assert optimizer.blame(crash) == {"load": 1.0}
+    assert 0.9 < optimizer.blame(crash)["load"] < 1.0
 
 
 def test_only_a_crash_has_a_blame():

@@ -1,12 +1,14 @@
 """Families: what they promise of every member, and optima against another brute force."""
 
 import pickle
+from dataclasses import replace
 from functools import cache
-from itertools import product
+from itertools import combinations, product
 from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.ndimage import label
 
 from crashbo import Choice, Crash, Float, Int, Optimizer
 from crashbo.problems import families
@@ -164,13 +166,21 @@ class TestWhatEachFamilyIsAbout:
         for member in members("bowl"):
             assert brute_force.lowest(member).safe == pytest.approx(0.0, abs=1e-9 * member.unit)
 
-    def test_islands_do_not_touch(self):
-        """On the straight line between two islands something crashes."""
-        for member in members("islands", range(6)):
-            centres = member.landscape.hints
-            for i, j in ((0, 1), (0, 2), (1, 2)):
-                line = centres[i] + np.linspace(0.0, 1.0, 400)[:, None] * (centres[j] - centres[i])
-                assert member.excess(line).max() > 0.0
+    @pytest.mark.parametrize("dimension", range(2, 7))
+    def test_islands_do_not_touch(self, dimension):
+        """On the straight line between two islands there is sea, a tenth of the space wide or more."""
+        for member in members("islands", range(20), dimension):
+            for one, other in combinations(member.landscape.hints, 2):
+                line = one + np.linspace(0.0, 1.0, 400)[:, None] * (other - one)
+                assert np.mean(member.excess(line)[:, 0] > 0.0) * np.linalg.norm(other - one) > 0.1
+
+    def test_there_are_as_many_islands_as_centres(self):
+        """Counted on a fine grid."""
+        axis = (np.arange(200) + 0.5) / 200
+        U = np.stack(np.meshgrid(axis, axis, indexing="ij"), axis=-1).reshape(-1, 2)
+        for member in members("islands", range(6), 2):
+            safe = member.excess(U).max(axis=1).reshape(200, 200) <= 0.0
+            assert label(safe)[1] == len(member.landscape.hints)
 
     def test_a_corridor_can_be_followed_to_its_end(self):
         for member in members("corridor", range(6)):
@@ -184,9 +194,11 @@ class TestWhatEachFamilyIsAbout:
             costs = member.cost(member.uniform(5000, np.random.default_rng(0)))
             assert 0.6 < np.mean(costs == costs.max()) < 0.9
 
-    def test_costs_of_decades_span_several(self):
-        costs = members("decades", [0], 8)[0].cost(np.random.default_rng(0).random((5000, 8)))
-        assert costs.max() / costs.min() > 1e3
+    @pytest.mark.parametrize("dimension", [3, 8])
+    def test_costs_of_decades_span_several(self, dimension):
+        for member in members("decades", range(20), dimension):
+            costs = member.cost(member.uniform(5000, np.random.default_rng(0)))
+            assert costs.max() / costs.min() > 100.0
 
     @pytest.mark.parametrize("name", ["jump", "kink", "saturation"])
     def test_readings_cross_their_threshold_where_the_machine_crashes(self, name):
@@ -239,6 +251,30 @@ class TestWhatEachFamilyIsAbout:
             assert {type(column.parameter) for column in member.columns} == {Float, Int, Choice}
 
 
+def test_levels_of_many_parameters_are_searched_too():
+    """Against another search: exchanges of levels at random, and small steps of the rest, from the best of many."""
+    member, rng = families.draw("mixed", 8, 11), np.random.default_rng(4)
+    real = np.array([column.levels is None for column in member.columns])
+    U = member.uniform(20_000, rng)
+    U = U[member.excess(U).max(axis=1) <= 0.0]
+    best = U[np.argsort(member.cost(U))[:30]]
+    for step in np.geomspace(0.3, 1e-4, 150):
+        others = np.where(
+            real,
+            best[:, None] + step * rng.standard_normal((30, 30, 8)),
+            rng.permuted(U, axis=0)[:900].reshape(30, 30, 8),
+        )
+        tried = np.clip(np.where(rng.random((30, 30, 8)) < 0.25, others, best[:, None]), 0.0, 1.0)
+        costs = np.where(
+            member.excess(tried.reshape(-1, 8)).max(axis=1) <= 0.0, member.cost(tried.reshape(-1, 8)), np.inf
+        )
+        chosen = tried[np.arange(30), np.argmin(costs.reshape(30, 30), axis=1)]
+        better = np.where(member.excess(chosen).max(axis=1) <= 0.0, member.cost(chosen), np.inf) < member.cost(best)
+        best = np.where(better[:, None], chosen, best)
+    found = brute_force.lowest(member)
+    assert found.safe <= member.cost(best).min() + 1e-6 * (member.median - found.safe)
+
+
 class TestStored:
     def test_what_is_on_file_agrees_with_the_machines(self):
         """Otherwise it would silently not be used."""
@@ -254,9 +290,14 @@ class TestStored:
 
     def test_what_does_not_agree_is_not_used(self, monkeypatch):
         member = families.draw("bowl", 4, 0)
-        wrong = {"bowl": {"4/0": [1e9, 0.0, 0.5, 0.5, 0.5, 0.5]}}
+        wrong = {"bowl": {"4/0": [1e9, 0.0, member.median, 0.5, 0.5, 0.5, 0.5]}}
         monkeypatch.setattr(stored, "_all", lambda: wrong)
         assert stored.lowest(member) is None
+
+    def test_nor_is_the_optimum_of_a_machine_with_the_same_cost_that_crashes_elsewhere(self):
+        member = families.draw("bowl", 4, 0)
+        assert stored.lowest(member) is not None
+        assert stored.lowest(replace(member, median=1.01 * member.median)) is None
 
 
 class TestRefusals:

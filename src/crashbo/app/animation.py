@@ -33,7 +33,7 @@ class Film:
     path: Path
     title: str
     tape: Tape
-    crash: str = ""
+    end: str = ""
 
 
 def save(films: list[Film]) -> bool:
@@ -79,8 +79,8 @@ def _captioned(image: Image.Image, film: Film, tick: int) -> Image.Image:
     large, small = ImageFont.load_default(17), ImageFont.load_default(13)
     pen.text((10, 8), film.title, fill=_INK, font=large)
     pen.text((10, 32), f"{tick * TICK:.2f} s   {film.tape.pose[tick, 2]:.2f} m", fill=_NEAR, font=small)
-    if film.crash and tick >= film.tape.end:
-        pen.text((10, 50), film.crash, fill=_CRASH, font=small)
+    if film.end and tick >= film.tape.end:
+        pen.text((10, 50), film.end, fill=_CRASH, font=small)
     return image
 
 

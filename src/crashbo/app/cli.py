@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
-from crashbo.app.commands import benchmark, demo, run, share, study, trial
+from crashbo.app.commands import benchmark, check, demo, run, share, study, trial
 from crashbo.app.commands.common import Answer, Refusal, json_text
 from crashbo.version import __version__
 
@@ -68,6 +68,6 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="crashbo", description="Bayesian optimisation that learns from crashes.")
     parser.add_argument("--version", action="version", version=f"crashbo {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", dest="command", required=True)
-    for family in (demo, study, trial, run, share, benchmark):
+    for family in (demo, study, check, trial, run, share, benchmark):
         family.add_to(commands)
     return parser

@@ -53,6 +53,12 @@ class Story:
     repeats: tuple[Repeats, ...]  # best first; the last one always succeeded, if any did
     trip: float  # the true trip level, which the optimiser never saw
     seconds: float
+    guarded: bool = False
+
+    @property
+    def stops(self) -> int:
+        """How many trials a guard stopped."""
+        return sum(t.state == "stopped" for t in self.trials)
 
     @property
     def confirmed(self) -> Repeats | None:
@@ -65,48 +71,52 @@ class Story:
         return sum(t.state == "crash" for t in self.trials)
 
 
-class Stopped(KeyboardInterrupt):
+class Interrupted(KeyboardInterrupt):
     """The user stopped the study; the message says how far it got."""
 
 
-def play(trials: int, seed: int, say: Callable[[str], None]) -> Story:
-    """Run the study and report on it as it goes.
+def play(trials: int, seed: int, say: Callable[[str], None], *, guarded: bool = False) -> Story:
+    """Run the study and report on it as it goes; `guarded`, a guard stops jumps before the boards trip.
 
     Raises:
-        Stopped: when the user interrupts.
+        Interrupted: when the user interrupts.
     """
     since = time.monotonic()
     problem = crashbo.problems.get("solo8-jump")
     rng = np.random.default_rng([seed, 1])  # of the robot; the optimiser has its own
     told: list[Trial] = []
     try:
-        noise = _measured_noise(problem, rng)
+        optimizer = begin(problem, seed, rng)
+        noise = optimizer.study.noise
         say(
             f"Ten jumps at the start tell the noise: {1000 * noise['cost']:.1f} mm of height, {noise['current']:.1f} A."
-        )
-        start, risk = [solo8.START], crashbo.Price(_A_FALL)
-        optimizer = crashbo.Optimizer(
-            problem.space, problem.constraints, seed=seed, start=start, noise=noise, risk=risk
         )
         say(_HEAD)
         learnt: list[Learnt] = []
         for _ in range(trials):
-            told.append(_step(optimizer, problem, rng))
+            told.append(step(optimizer, problem, rng, guarded))
             threshold = optimizer.thresholds["current"]
             learnt.append(Learnt(threshold.value, threshold.interval))
             say(_line(told[-1], optimizer.best, learnt[-1]))
-        repeats = _repeat_best(told, problem, rng)
+        repeats = repeat_best(told, problem, rng)
     except KeyboardInterrupt:
-        raise Stopped(_so_far(told)) from None
+        raise Interrupted(_so_far(told)) from None
     trip = problem.limits[0].threshold
-    story = Story(seed, optimizer, tuple(told), tuple(learnt), repeats, trip, time.monotonic() - since)
+    story = Story(seed, optimizer, tuple(told), tuple(learnt), repeats, trip, time.monotonic() - since, guarded)
     say(summary(story))
     return story
 
 
-def record(params: dict[str, float], seed: int) -> Flight:
-    """A recorded jump at params."""
-    return jump(solo8.gains(params), solo8.SETUP, rng=np.random.default_rng([seed, 2]), record=True)
+def begin(problem: Problem, seed: int, rng: np.random.Generator) -> crashbo.Optimizer:
+    """A study without trials; ten jumps at the start have told the noise."""
+    noise, risk = _measured_noise(problem, rng), crashbo.Price(_A_FALL)
+    return crashbo.Optimizer(problem.space, problem.constraints, seed=seed, start=[solo8.START], noise=noise, risk=risk)
+
+
+def record(params: dict[str, float], seed: int, limit: float = math.inf) -> Flight:
+    """A recorded jump at params, which a guard with this limit would stop."""
+    watch = solo8.watcher(crashbo.Guard({"current": limit}, {"current": "above"}))
+    return jump(solo8.gains(params), solo8.SETUP, rng=np.random.default_rng([seed, 2]), record=True, watch=watch)
 
 
 def summary(story: Story) -> str:
@@ -129,6 +139,8 @@ def _line(told: Trial, best: Trial | None, learnt: Learnt) -> str:
     where = "  ".join(f"{value:5.2f}" for value in told.params.values())
     if told.state == "success":
         what = f"{-_cost(told):6.3f} m {told.measured['current']:6.1f} A"
+    elif told.state == "stopped":
+        what = f"stopped at {told.measured['current']:.1f} A"
     else:
         what = f"CRASH: {told.reason}"
     top = f"{-_cost(best):.3f} m" if best is not None else "   -   "
@@ -136,8 +148,9 @@ def _line(told: Trial, best: Trial | None, learnt: Learnt) -> str:
 
 
 def _counts(trials: Sequence[Trial]) -> str:
-    crashes = sum(t.state == "crash" for t in trials)
-    return f"{counted(len(trials) - crashes, 'jump')}, {counted(crashes, 'crash', 'crashes')}"
+    count = {state: sum(t.state == state for t in trials) for state in ("success", "crash", "stopped")}
+    words = f"{counted(count['success'], 'jump')}, {counted(count['crash'], 'crash', 'crashes')}"
+    return words + (f", {count['stopped']} stopped by the guard" if count["stopped"] else "")
 
 
 def _so_far(trials: Sequence[Trial]) -> str:
@@ -167,17 +180,23 @@ def _measured_noise(problem: Problem, rng: np.random.Generator) -> dict[str, flo
     return {"cost": float(np.std(costs, ddof=1)), "current": float(np.std(currents, ddof=1))}
 
 
-def _step(optimizer: crashbo.Optimizer, problem: Problem, rng: np.random.Generator) -> Trial:
+def step(optimizer: crashbo.Optimizer, problem: Problem, rng: np.random.Generator, guarded: bool) -> Trial:
+    """One jump, told."""
     trial = optimizer.ask()
     try:
-        outcome = problem.evaluate(trial.params, rng)
+        if guarded:
+            outcome = solo8.guarded(trial.params, rng, optimizer.guard(trial))
+        else:
+            outcome = problem.evaluate(trial.params, rng)
     except crashbo.Crash as crash:
         # An operator next to the robot sees which of the two it was.
-        return optimizer.tell(trial, crash=crash.reason, blame=_BLAME[crash.reason.split()[0].rstrip(":")])
+        return optimizer.tell(trial, crash=crash, blame=_BLAME[crash.reason.split()[0].rstrip(":")])
+    except crashbo.Stopped as stopped:
+        return optimizer.tell(trial, stopped=stopped)
     return optimizer.tell(trial, cost=outcome.cost, measured=outcome.measured)
 
 
-def _repeat_best(trials: list[Trial], problem: Problem, rng: np.random.Generator) -> tuple[Repeats, ...]:
+def repeat_best(trials: list[Trial], problem: Problem, rng: np.random.Generator) -> tuple[Repeats, ...]:
     """Ten repeats of the best setting; if some crash, of the next best, and so on."""
     done: list[Repeats] = []
     successes = sorted((t for t in trials if t.state == "success"), key=_cost)

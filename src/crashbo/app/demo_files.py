@@ -1,12 +1,13 @@
 """The files that a demonstration saves: films, figures and a page. May import every other layer."""
 
+import math
 from pathlib import Path
 
 from crashbo.app import animation, demo, jump_plots, jump_report, plots, slices
 from crashbo.app.animation import Film
 from crashbo.app.demo import Story
 
-_FILES = ("first.gif", "best.gif", "crash.gif", "course.png", "slice.png", "report.html")
+_FILES = ("first.gif", "best.gif", "crash.gif", "stopped.gif", "course.png", "slice.png", "report.html")
 
 
 def save(story: Story, folder: Path) -> Path:
@@ -28,7 +29,7 @@ def save(story: Story, folder: Path) -> Path:
 
 
 def _films(story: Story, folder: Path) -> list[Film]:
-    """The first jump, the best one, and one that crashed."""
+    """The first jump, the best one, one that crashed, and one that a guard stopped."""
     first = story.trials[0]
     films = [_film(folder / "first.gif", "First jump", first.params, story.seed)]
     if story.repeats:
@@ -37,12 +38,19 @@ def _films(story: Story, folder: Path) -> list[Film]:
     for trial in story.trials:
         if trial.state == "crash":
             film = _film(folder / "crash.gif", f"Trial {trial.number}: a crash", trial.params, story.seed)
-            if film.crash:
-                return [*films, film]
+            if film.end:
+                films.append(film)
+                break
+    stopped = [t for t in story.trials if t.state == "stopped"]
+    if stopped:
+        last, limit = stopped[-1], story.optimizer.view.limits()["current"]
+        film = _film(folder / "stopped.gif", f"Trial {last.number}: stopped", last.params, story.seed, limit)
+        films += [film] if film.end else []
     return films
 
 
-def _film(path: Path, title: str, params: dict[str, float], seed: int) -> Film:
-    flight = demo.record(params, seed)
+def _film(path: Path, title: str, params: dict[str, float], seed: int, limit: float = math.inf) -> Film:
+    flight = demo.record(params, seed, limit)
     assert flight.tape is not None
-    return Film(path, title, flight.tape, flight.crash)
+    end = flight.crash if flight.stopped is None else f"stopped at {flight.current:.1f} A"
+    return Film(path, title, flight.tape, end)

@@ -11,6 +11,7 @@ from typing import Any
 
 from crashbo.app.bench import Bench, Definition, table
 from crashbo.app.bench.overview import Level, Overview, Slice, history_points
+from crashbo.optimizer.checks.finding import Finding
 from crashbo.optimizer.records import Trial
 
 _SLICES = 3  # pairs of parameters that are drawn
@@ -31,6 +32,7 @@ class Gathered:
     slices: list[Slice]
     when: str
     more: list[dict[str, Any]] = field(default_factory=list)  # per trial: id, who told it, when, how long it took
+    findings: list[Finding] = field(default_factory=list)
 
 
 def gather(bench: Bench, progress: Callable[[float], None] = lambda share: None) -> Gathered:
@@ -61,6 +63,7 @@ def gather(bench: Bench, progress: Callable[[float], None] = lambda share: None)
         slices=_slices(seen, influence, at),
         when=when,
         more=more,
+        findings=seen.check(),
     )
 
 

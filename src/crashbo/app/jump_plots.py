@@ -12,7 +12,7 @@ from crashbo.app import plots
 from crashbo.app.demo import Story
 from crashbo.app.plots import LEVEL, MODEL, Array, Axes, Figure
 from crashbo.app.slices import JumpSlice
-from crashbo.app.states import CRASH, NEXT, SUCCESS
+from crashbo.app.states import CRASH, NEXT, STOPPED, SUCCESS
 
 _BAND, _TRUTH = "#E69F00", "#666666"
 _HALO = "white"
@@ -38,6 +38,8 @@ def draw_slice(seen: JumpSlice) -> Figure:
     right.plot(seen.tripped[:, 0], seen.tripped[:, 1], "X", label="boards tripped", **_mark(CRASH, 8))
     if len(seen.fallen):
         right.plot(seen.fallen[:, 0], seen.fallen[:, 1], "P", label="fell", **_mark("#CC79A7", 8))
+    if len(seen.stopped):
+        right.plot(seen.stopped[:, 0], seen.stopped[:, 1], "s", label="stopped", **_mark(STOPPED, 6))
     left.set_ylabel("P of the hips")
     handles, labels = right.get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=4, fontsize=9, frameon=False)
@@ -54,8 +56,11 @@ def draw_course(story: Story) -> Figure:
     currents = np.array([t.measured.get("current", np.nan) for t in story.trials])
     for axes in (upper, lower):
         plots.dress(axes)
+    stopped = np.array([t.state == "stopped" for t in story.trials])
     _draw_heights(upper, numbers, heights, crashed)
-    _draw_currents(lower, story, numbers, currents, crashed)
+    _draw_currents(lower, story, numbers, np.where(stopped, np.nan, currents), crashed)
+    if stopped.any():
+        lower.plot(numbers[stopped], currents[stopped], "s", label="stopped", **_mark(STOPPED, 6))
     lower.set_xlabel("trial")
     lower.set_xlim(-0.8, numbers[-1] + 0.8)
     handles, labels = (a + b for a, b in zip(*(x.get_legend_handles_labels() for x in (upper, lower)), strict=True))

@@ -36,6 +36,8 @@ def page(story: Story, films: Mapping[Path, str], figures: Mapping[Path, str], r
 
 def _numbers(story: Story) -> str:
     cells = [(f"{story.crashes} of {len(story.trials)}", "crashes")]
+    if story.stops:
+        cells.append((str(story.stops), "stopped by the guard"))
     first = next((t for t in story.trials if t.cost is not None), None)
     if first is not None and first.cost is not None:
         cells.insert(0, (f"{-first.cost:.3f} m", "first jump"))
@@ -53,7 +55,7 @@ def _numbers(story: Story) -> str:
 
 
 def _table(story: Story) -> str:
-    head = ["trial", *story.trials[0].params, "P(safe)", "height (m)", "current (A)", "crash"]
+    head = ["trial", *story.trials[0].params, "P(safe)", "height (m)", "current (A)", "end"]
     best = story.confirmed.number if story.confirmed is not None else None
     classes = ["best" if t.number == best else t.state for t in story.trials]
     return html_page.table(head, [_row(t) for t in story.trials], classes)
@@ -63,7 +65,8 @@ def _row(trial: Trial) -> list[str]:
     cells = [str(trial.number), *(f"{value:.2f}" for value in trial.params.values())]
     cells.append("" if trial.p_safe is None else f"{trial.p_safe:.2f}")
     if trial.cost is None:
-        return [*cells, "", "", trial.reason]
+        reached = f"{trial.measured['current']:.1f}" if trial.state == "stopped" else ""
+        return [*cells, "", reached, trial.reason]
     return [*cells, f"{-trial.cost:.3f}", f"{trial.measured['current']:.1f}", ""]
 
 

@@ -58,6 +58,7 @@ def to_html(gathered: Gathered, drawn: dict[str, bytes]) -> str:
         _numbers(gathered),
         _findings(gathered),
         _thresholds(gathered),
+        _second_look(gathered),
         *(html_page.picture(png, title) for title, png in drawn.items()),
         _blame(gathered),
         _bounds(gathered),
@@ -154,6 +155,14 @@ def _thresholds(g: Gathered) -> str:
         unit = g.definition.study.units.get(name, "")
         rows.append([f"{name} {unit}", *map(value_text, (level.value, *ends)), how, level.words])
     return "<h2>Crash thresholds</h2>" + html_page.table(["", "value", "5 %", "95 %", "", ""], rows) if rows else ""
+
+
+def _second_look(g: Gathered) -> str:
+    """What speaks against the models, and advice."""
+    if not g.findings:
+        return ""
+    said = "".join(f"<li>{escape(f.words)} <span class='soft'>{escape(f.remedy)}</span></li>" for f in g.findings)
+    return f"<h2>Second look</h2><ul>{said}</ul>"
 
 
 def _blame(g: Gathered) -> str:

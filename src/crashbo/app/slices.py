@@ -27,6 +27,7 @@ class JumpSlice:
     successes: Array  # (k, 4)
     tripped: Array  # (l, 4)
     fallen: Array  # (m, 4)
+    stopped: Array  # (s, 4)
     best: Array  # (4,)
 
 
@@ -54,5 +55,6 @@ def gather(story: Story) -> JumpSlice:
         successes=X[[t.state == "success" for t in story.trials]],
         tripped=X[crashed & ~fell],
         fallen=X[fell],
+        stopped=X[[t.state == "stopped" for t in story.trials]],
         best=best,
     )

@@ -5,7 +5,7 @@ A new state is one more row. The page has the same table in `page/states.js`.
 
 from dataclasses import dataclass
 
-CRASH, SUCCESS, NEXT, VOID = "#D55E00", "#1A1A1A", "#009E73", "#8C8C8C"
+CRASH, SUCCESS, NEXT, VOID, STOPPED = "#D55E00", "#1A1A1A", "#009E73", "#8C8C8C", "#CC79A7"
 
 
 @dataclass(frozen=True)
@@ -23,6 +23,7 @@ class StateLook:
 LOOKS = {
     "success": StateLook("successes", SUCCESS, "o", filled=True, rail=False, counted=True),
     "crash": StateLook("crashes", CRASH, "x", filled=True, rail=True, counted=True),
+    "stopped": StateLook("stopped", STOPPED, "s", filled=True, rail=True, counted=False),
     "void": StateLook("voids", VOID, "o", filled=False, rail=True, counted=True),
     "pending": StateLook("pending", NEXT, "o", filled=False, rail=False, counted=False),
 }

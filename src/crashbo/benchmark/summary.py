@@ -75,7 +75,9 @@ class Summary:
     def estimate(self, method: str, what: Callable[[Run], float]) -> Estimate:
         """The mean over the cases that have a value."""
         values = self.values(method, what)
-        return bootstrap(values[~np.isnan(values)])
+        mean, low, high = bootstrap(values[~np.isnan(values)])
+        most = np.inf if what is suggestion_seconds else 1.0  # all others are scores and shares
+        return Estimate(mean, float(np.clip(low, 0.0, most)), float(np.clip(high, 0.0, most)))
 
     def difference(self, one: str, other: str, what: Callable[[Run], float]) -> Estimate:
         """How much higher one is than the other, case by case."""

@@ -81,6 +81,28 @@ def censored(value: ArrayLike | None, shape: tuple[int, ...]) -> Bools:
     return out
 
 
+def readings(name: str, value: ArrayLike, shape: tuple[int, ...]) -> Array:
+    """Readings of a given shape, NaN where there is none."""
+    out = _numbers(name, value)
+    if out.shape != shape or np.any(np.isinf(out)):
+        _refuse(name, f"be finite or NaN, of shape {shape}", f"shape {out.shape}", "Use NaN where nothing is known")
+    return out
+
+
+def stopped(value: ArrayLike | None, crashed: Bools) -> Bools | None:
+    """Which trials were stopped: booleans, one per trial, and none of a crash; None is none of them."""
+    if value is None:
+        return None
+    out = np.asarray(value)
+    if out.dtype != np.bool_ or out.shape != crashed.shape:
+        got = f"{out.dtype} values of shape {out.shape}"
+        _refuse("stopped", f"be booleans of shape {crashed.shape}", got, "Give True where a trial was stopped")
+    if np.any(out & crashed):
+        row = int(np.flatnonzero(out & crashed)[0])
+        _refuse("stopped", "not be a crash", f"both in row {row}", "A trial was stopped before it crashed, or crashed")
+    return out
+
+
 def hyperparameters(
     data: HybridData,
     *,

@@ -23,6 +23,7 @@ from crashbo.models.hybrid import HybridData
 from crashbo.models.hyperpriors import Hyperprior, Prior, resolve
 from crashbo.models.latent import Posterior
 from crashbo.models.parametrisation import Parametrisation, parametrise
+from crashbo.models.thresholds import Profile
 
 Array = NDArray[np.float64]
 Blame = Sequence[Sequence[int] | None] | None
@@ -44,6 +45,8 @@ class CrashModel:
         *,
         blame: Blame = None,
         censored: ArrayLike | None = None,
+        stopped: ArrayLike | None = None,
+        last: ArrayLike | None = None,
         parts: Sequence[Mapping[str, Any]],
     ) -> "CrashModel":
         """The posterior at given hyperparameters.
@@ -54,9 +57,13 @@ class CrashModel:
             crashed: labels, (n,), True for a crash.
             blame: for every trial None, or the constraints (columns of Y) that were violated.
             censored: booleans, (n, G), True where a measurement is only a lower bound, like a peak that was cut off.
+            stopped: booleans, (n,), True for a trial that was stopped before it could crash: it has no label, and its
+                measurements are lower bounds of the function and of its threshold.
+            last: readings, (n, G), that were the last before a crash, NaN where unknown: the threshold lies a little
+                above, unless the machine jumped over it.
             parts: for every constraint the keyword arguments of `GPCR.condition`.
         """
-        data = hybrid_data(X, Y, crashed, blame, censored)
+        data = hybrid_data(X, Y, crashed, blame, censored, stopped, last)
         if len(parts) != len(data.Y):
             raise ValueError(f"parts must have one entry per column of Y; got {len(parts)}. Y has {len(data.Y)}.")
         hypers = tuple(checks.hyperparameters(data, **part) for part in parts)
@@ -71,6 +78,8 @@ class CrashModel:
         *,
         blame: Blame = None,
         censored: ArrayLike | None = None,
+        stopped: ArrayLike | None = None,
+        last: ArrayLike | None = None,
         noise_std: Sequence[ArrayLike | None] | None = None,
         threshold: Sequence[ArrayLike | None] | None = None,
         prior: Prior = None,
@@ -80,7 +89,7 @@ class CrashModel:
 
         Measurements that are only lower bounds count once their constraint has an uncensored one, which sets the scale.
         """
-        data = hybrid_data(X, Y, crashed, blame, censored, whole=True)
+        data = hybrid_data(X, Y, crashed, blame, censored, stopped, last, whole=True)
         checks.start(start, cls, data.X)
         G, D = len(data.Y), data.X.shape[1]
         noises = list(noise_std) if noise_std is not None else [None] * G
@@ -119,14 +128,40 @@ class CrashModel:
 
     def threshold_interval(self, j: int, doubt: float | None = None) -> tuple[float, float] | None:
         """The 90 % interval of one threshold, computed when it is first asked for; in doubt as by `thresholds`."""
-        if self.fitted is None:
-            return self.posterior.hypers[j].threshold, self.posterior.hypers[j].threshold
+        c = self.thresholds[j]
+        if c is None:
+            return None
         if (j, doubt) not in self._intervals:
-            self._intervals[j, doubt] = thresholds.interval(self.posterior, self.fitted.parametrisations, j, doubt)
+            found = self.threshold_profile(j)
+            self._intervals[j, doubt] = (c, c) if found is None else thresholds.interval_of([(found, 1.0)], doubt)
         return self._intervals[j, doubt]
 
+    def threshold_profile(self, j: int) -> Profile | None:
+        """The density of one threshold, computed when it is first asked for; None where none is learnt."""
+        if self.fitted is None:
+            return None
+        if j not in self._profiles:
+            self._profiles[j] = thresholds.profile(self.posterior, self.fitted.parametrisations, j)
+        return self._profiles[j]
+
+    def trip_level(self, j: int, p: float, doubt: float = 0.0) -> float:
+        """The reading of constraint j before which a machine that runs trips with probability p.
+
+        With probability `doubt` it trips for other reasons. Infinite where that leaves too little, or where nothing is
+        known of its threshold.
+        """
+        c, found = self.thresholds[j], self.threshold_profile(j)
+        if c is None or p >= 1.0 - doubt:
+            return np.inf
+        levels, mass = (np.array([c]), np.ones(1)) if found is None else found.masses
+        return thresholds.trip_level(self.posterior.alone(j), levels, (1.0 - doubt) * mass, p)
+
     @cached_property
-    def _intervals(self) -> dict[tuple[int, float | None], tuple[float, float] | None]:
+    def _intervals(self) -> dict[tuple[int, float | None], tuple[float, float]]:
+        return {}
+
+    @cached_property
+    def _profiles(self) -> dict[int, Profile | None]:
         return {}
 
     def log_evidence_gradient(self) -> tuple[Mapping[str, float | Array], ...]:
@@ -183,8 +218,11 @@ def parametrise_all(
             dimension=data.X.shape[1],
             noise_std=std,
             threshold=limit,
+            survived=None if data.survived is None else data.survived[j],
         )
-        for y, sign, seen, std, limit in zip(data.Y, data.sign, measured, noise_std, thresholds, strict=True)
+        for j, (y, sign, seen, std, limit) in enumerate(
+            zip(data.Y, data.sign, measured, noise_std, thresholds, strict=True)
+        )
     )
 
 
@@ -194,6 +232,8 @@ def hybrid_data(
     crashed: ArrayLike,
     blame: Blame = None,
     censored: ArrayLike | None = None,
+    stopped: ArrayLike | None = None,
+    last: ArrayLike | None = None,
     *,
     whole: bool = False,
 ) -> HybridData:
@@ -214,4 +254,6 @@ def hybrid_data(
         for j in blamed or ():
             sign[j, i] = -1.0
     joint = crashed & ~np.any(sign < 0.0, axis=0)
-    return HybridData.of(X, columns, sign, joint, checks.censored(censored, Y.shape).T, whole=whole)
+    cut, ended = checks.censored(censored, Y.shape).T, checks.stopped(stopped, crashed)
+    before = None if last is None else checks.readings("last", last, Y.shape).T
+    return HybridData.of(X, columns, sign, joint, cut, stopped=ended, last=before, whole=whole)

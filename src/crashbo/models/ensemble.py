@@ -60,6 +60,7 @@ class Ensemble:
     members: tuple[Posterior, ...]
     log_weights: Array  # (K,), of weights that sum to one
     spreads: Array  # (K, G), standard deviations of the thresholds
+    ceilings: Array | None = None  # (G,), levels below which a trial keeps anyway; it is stopped there
 
     @staticmethod
     def of(posterior: Posterior, spreads: Array | None = None) -> "Ensemble":
@@ -74,7 +75,8 @@ class Ensemble:
 
     def levels(self, j: int) -> Array:
         """Thresholds of latent function j, (K,)."""
-        return np.array([post.hypers[j].threshold for post in self.members])
+        levels = np.array([post.hypers[j].threshold for post in self.members])
+        return levels if self.ceilings is None else np.minimum(levels, self.ceilings[j])
 
     def outputscales(self, j: int) -> Array:
         """Prior variances of latent function j, (K,)."""
@@ -84,7 +86,10 @@ class Ensemble:
         """Variance of latent function j's threshold: crash noise plus uncertainty, (K,)."""
         noise = np.array([post.hypers[j].crash_noise_std for post in self.members])
         scatter: Array = noise**2 + self.spreads[:, j] ** 2
-        return scatter
+        if self.ceilings is None:
+            return scatter
+        below = self.ceilings[j] < np.array([post.hypers[j].threshold for post in self.members])
+        return np.where(below, noise**2, scatter)
 
     def predict(self, j: int, X: Array) -> tuple[Array, Array]:
         """Mean and variance of latent function j at X under each member, both (K, m)."""

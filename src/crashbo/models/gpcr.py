@@ -46,6 +46,8 @@ class GPCR:
         crash_noise_std: float = 0.0,
         mean: float = 0.0,
         censored: ArrayLike | None = None,
+        stopped: ArrayLike | None = None,
+        last: ArrayLike | None = None,
     ) -> "GPCR":
         """The posterior at given hyperparameters.
 
@@ -62,8 +64,12 @@ class GPCR:
                 `converged` is False, and evidence and gradient are finite but meaningless.
             mean: prior mean of g.
             censored: booleans, (n,), True where a measurement is only a lower bound, like a peak that was cut off.
+            stopped: booleans, (n,), True for a trial that was stopped before it could crash: it has no label, and its
+                measurement is a lower bound of g and of the threshold.
+            last: readings, (n,), that were the last before a crash, NaN where unknown: the threshold lies a little
+                above, unless the machine jumped over it.
         """
-        data = hybrid_data(X, y, crashed, censored)
+        data = hybrid_data(X, y, crashed, censored, stopped, last)
         hypers = checks.hyperparameters(
             data,
             lengthscales=lengthscales,
@@ -87,6 +93,8 @@ class GPCR:
         prior: Prior = None,
         start: "GPCR | None" = None,
         censored: ArrayLike | None = None,
+        stopped: ArrayLike | None = None,
+        last: ArrayLike | None = None,
     ) -> "GPCR":
         """The posterior at the most probable hyperparameters and threshold (eq. 10).
 
@@ -99,8 +107,10 @@ class GPCR:
             prior: None for our own weak priors, "paper" for the paper's, or a Hyperprior.
             start: an earlier fit, to begin from its hyperparameters and sites.
             censored: as in `condition`; such a measurement counts once an uncensored one sets the scale.
+            stopped: as in `condition`.
+            last: as in `condition`.
         """
-        data = hybrid_data(X, y, crashed, censored, whole=True)
+        data = hybrid_data(X, y, crashed, censored, stopped, last, whole=True)
         checks.start(start, cls, data.X)
         D = data.X.shape[1]
         parametrisation = parametrise(
@@ -110,6 +120,7 @@ class GPCR:
             dimension=D,
             noise_std=checks.noise_of(noise_std, data),
             threshold=checks.threshold(threshold),
+            survived=None if data.survived is None else data.survived[0],
         )
         fitted = fit(data, (parametrisation,), start=None if start is None else carry_over(start.posterior, data))
         return cls(fitted.posterior, fitted)
@@ -175,11 +186,21 @@ class GPCR:
 
 
 def hybrid_data(
-    X: ArrayLike, y: ArrayLike, crashed: ArrayLike, censored: ArrayLike | None = None, *, whole: bool = False
+    X: ArrayLike,
+    y: ArrayLike,
+    crashed: ArrayLike,
+    censored: ArrayLike | None = None,
+    stopped: ArrayLike | None = None,
+    last: ArrayLike | None = None,
+    *,
+    whole: bool = False,
 ) -> HybridData:
     """Checked data of one latent function; `whole` leaves out censored measurements while there are no others."""
     X = checks.inputs(X)
     y, crashed = checks.values(y, len(X)), checks.labels(crashed, len(X))
     sign = np.where(crashed, -1.0, 1.0)[None, :]
-    cut = checks.censored(censored, (len(X),))[None, :]
-    return HybridData.of(X, y[None, :], sign, np.zeros(len(X), dtype=bool), cut, whole=whole)
+    cut, ended = checks.censored(censored, (len(X),))[None, :], checks.stopped(stopped, crashed)
+    before = None if last is None else checks.readings("last", last, y.shape)[None, :]
+    return HybridData.of(
+        X, y[None, :], sign, np.zeros(len(X), dtype=bool), cut, stopped=ended, last=before, whole=whole
+    )

@@ -4,14 +4,19 @@ May import numerics only.
 
 A censored measurement says only that g lay at it or above: P = Phi((g - measurement) / noise), a step like a label's
 with a threshold of its own. It gets a row of its own below the trials, at the same x: EP needs no other case.
+
+A trial that was stopped before it could crash has no label. Its readings are censored; and of the thresholds they say
+that these lie above, as the last readings before a crash say where they lie (`course`).
 """
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
+from crashbo.models.course import Extent, extent_of
 from crashbo.models.likelihood import others_of
 
 Array = NDArray[np.float64]
@@ -30,19 +35,36 @@ class HybridData:
     origin: NDArray[np.intp] | None = None  # (n,), the trial that a row belongs to, where there are other rows
     others: Array | None = None  # (2, n), of StepLikelihood
     offset: Array | None = None  # (n,), by which thresholds lay higher at the time of a row
+    survived: Array | None = None  # (G, n), readings at which trials were stopped; NaN elsewhere
+    last: Array | None = None  # (G, n), last readings before a crash, where it is blamed on this function; else NaN
 
     @staticmethod
-    def of(X: Array, Y: Array, sign: Array, joint: Bools, censored: Bools, *, whole: bool = False) -> "HybridData":
+    def of(
+        X: Array,
+        Y: Array,
+        sign: Array,
+        joint: Bools,
+        censored: Bools,
+        *,
+        stopped: Bools | None = None,
+        last: Array | None = None,
+        whole: bool = False,
+    ) -> "HybridData":
         """Data in which the `censored` ones, (G, n), of the measurements Y are only lower bounds.
 
-        With `whole` they are left out of a function that has no others: nothing sets their scale.
+        Those of `stopped` trials, (n,), are, and they have no label. `last`, (G, n), are the last readings before a
+        crash. With `whole` both are left out of a function that has no other measurements: nothing sets their scale.
         """
+        if last is not None:
+            last = np.where((sign < 0.0) & ~(whole & _scaleless(Y, censored)), last, np.nan)
+        if stopped is not None and stopped.any():
+            sign, censored = np.where(stopped, 0.0, sign), censored | stopped
         if whole:
-            scaleless = ~np.any(~censored & ~np.isnan(Y), axis=1, keepdims=True)
-            Y = np.where(censored & scaleless, np.nan, Y)
+            Y = np.where(censored & _scaleless(Y, censored), np.nan, Y)
         j, i = np.nonzero(censored & ~np.isnan(Y))
         if not len(j):
-            return HybridData(X, Y, sign, joint)
+            return HybridData(X, Y, sign, joint, last=last)
+        survived = None if stopped is None or not stopped.any() else np.where(stopped, Y, np.nan)
         (G, n), m = Y.shape, len(j)
         lower, more_sign = np.full((G, n + m), np.nan), np.zeros((G, m))
         lower[j, n + np.arange(m)] = Y[j, i]
@@ -54,6 +76,8 @@ class HybridData:
             np.append(joint, np.zeros(m, dtype=bool)),
             lower,
             np.append(np.arange(n), i),
+            survived=_padded(survived, m),
+            last=_padded(last, m),
         )
 
     @cached_property
@@ -65,6 +89,17 @@ class HybridData:
     def filled(self) -> Array:
         """Measurements with zeros where there is none, (G, n)."""
         return np.nan_to_num(self.Y)
+
+    @cached_property
+    def extents(self) -> tuple[Extent, ...]:
+        """Where the measurements of each function lie."""
+        return tuple(map(extent_of, self.Y))
+
+    @cached_property
+    def reached(self) -> Array:
+        """Levels that were reached without a crash, (G, n): by successes, and by trials before they were stopped."""
+        levels = np.where(self.sign > 0.0, self.Y, np.nan)
+        return levels if self.survived is None else np.fmax(levels, self.survived)
 
     @cached_property
     def bounded(self) -> Bools:
@@ -101,9 +136,18 @@ class HybridData:
     def alone(self, j: int, z: Array) -> "HybridData":
         """The data of latent function j while the others are held; z, (G, n), of the cavities."""
         own = slice(j, j + 1)
-        lower = None if self.lower is None else self.lower[own]
+        lower, survived, last = (None if rows is None else rows[own] for rows in (self.lower, self.survived, self.last))
         others = others_of(z, j) if self.joint.any() else None
-        return HybridData(self.X, self.Y[own], self.sign[own], self.joint, lower, self.origin, others, self.offset)
+        return HybridData(
+            self.X, self.Y[own], self.sign[own], self.joint, lower, self.origin, others, self.offset, survived, last
+        )
+
+    def with_readings(self, warp: Callable[[Array], Array]) -> "HybridData":
+        """The same with all readings on another scale."""
+        lower, survived, last = (
+            None if rows is None else warp(rows) for rows in (self.lower, self.survived, self.last)
+        )
+        return replace(self, Y=warp(self.Y), lower=lower, survived=survived, last=last)
 
     def with_crashes(self, X: Array) -> "HybridData":
         """The same with more trials at X that crashed from an unknown cause."""
@@ -120,4 +164,16 @@ class HybridData:
             None if self.lower is None else more(self.lower, np.nan),
             None if self.origin is None else np.append(self.origin, self.origin.max() + 1 + np.arange(m)),
             offset=None if self.offset is None else np.append(self.offset, np.zeros(m)),
+            survived=_padded(self.survived, m),
+            last=_padded(self.last, m),
         )
+
+
+def _scaleless(Y: Array, censored: Bools) -> Bools:
+    """Which functions have no measurement that is more than a bound, (G, 1)."""
+    return np.asarray(~np.any(~censored & ~np.isnan(Y), axis=1, keepdims=True))
+
+
+def _padded(rows: Array | None, m: int) -> Array | None:
+    """With m more rows, of which nothing is known."""
+    return None if rows is None else np.pad(rows, ((0, 0), (0, m)), constant_values=np.nan)

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from crashbo.models import ep
+from crashbo.models import course, ep
 from crashbo.models.ep import Sites
 from crashbo.models.hybrid import HybridData
 from crashbo.models.likelihood import StepLikelihood
@@ -138,13 +138,14 @@ class Posterior:
         if self.data.lower is not None:
             in_noise += float(in_crash_noise[self.data.bounded].sum())
             in_crash_noise = in_crash_noise[~self.data.bounded]
+        course_of = _course(self.data, j, h)
         return Gradient(
             lengthscales=-trace_gradient(post.W_less_bb() * slope, self.data.X, h.lengthscales) / h.lengthscales,
             outputscale=0.5 * (float(post.b @ times(K, post.b)) - post.trace_WK(K)) / h.outputscale,
             mean=float(post.b.sum()) / scale,
-            noise_std=in_noise / scale,
+            noise_std=in_noise / scale + course_of.in_noise_std,
             threshold=self.in_threshold(j),
-            crash_noise_std=float(in_crash_noise.sum()) / scale,
+            crash_noise_std=float(in_crash_noise.sum()) / scale + course_of.in_crash_noise_std,
         )
 
     def in_threshold(self, j: int) -> float:
@@ -152,7 +153,8 @@ class Posterior:
         slopes = self.ep.tilted.in_threshold[j]
         if self.data.lower is not None:
             slopes = slopes[~self.data.bounded]
-        return float(slopes.sum()) / math.sqrt(self.hypers[j].outputscale)
+        course_of = _course(self.data, j, self.hypers[j])
+        return float(slopes.sum()) / math.sqrt(self.hypers[j].outputscale) + course_of.in_threshold
 
     def surprises(self, j: int) -> Array:
         """Standardised leave-one-out residual of each measurement, in standard deviations; 0 without one."""
@@ -257,6 +259,7 @@ def condition(
         max_sweeps=max_sweeps,
     )
     log_evidence = _log_evidence(result, seen, y, noise2) - float(seen.sum(axis=1) @ np.log(scale[:, 0]))
+    log_evidence += sum(_course(data, j, h).log_mass for j, h in enumerate(hypers))
     return Posterior(data, hypers, kernel, grams, result, log_evidence)
 
 
@@ -269,6 +272,20 @@ def _log_evidence(result: ep.EPResult, seen: NDArray[np.bool_], y: Array, noise2
     labels = 0.5 * nu**2 / np.where(labelled, tau, np.inf)
     normalisers = 0.5 * np.log1p(tau * v_cav) - _site_exponent(tau, nu, mu_cav, v_cav)
     return float(gaussian + (observed + labels + normalisers).sum() + result.tilted.log_mass.sum())
+
+
+def _course(data: HybridData, j: int, h: Hyperparameters) -> course.Evidence:
+    """What trials that were watched say of the threshold of latent function j."""
+    if data.survived is None and data.last is None:
+        return course.NOTHING
+    level = h.threshold if data.offset is None else h.threshold + data.offset
+    noise = relative_noise_std(h) * math.sqrt(h.outputscale)
+    found = course.NOTHING
+    if data.survived is not None:
+        found = course.survived(data.survived[j], level, noise, h.crash_noise_std)
+    if data.last is not None:
+        found = found.plus(course.crashed(data.last[j], level, noise, h.crash_noise_std, data.extents[j]))
+    return found
 
 
 def _site_exponent(tau: Array, nu: Array, m: Array, v: Array) -> Array:

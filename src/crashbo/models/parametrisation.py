@@ -172,10 +172,12 @@ def parametrise(
     labelled: bool = True,
     noise_std: float | Array | None = None,
     threshold: float | tuple[float, float] | None = None,
+    survived: Array | None = None,
 ) -> Parametrisation:
     """The parametrisation for a fit to measurements y and labels `sign`, all arguments in the user's units.
 
-    Without labels (`labelled` False) there is no step, hence neither threshold nor crash noise.
+    Without labels (`labelled` False) there is no step, hence neither threshold nor crash noise. `survived` are the
+    readings of trials that were stopped, of HybridData.
     """
     seen = ~np.isnan(y)
     shift, scale = _units(y[seen], threshold) if prior.standardise else (0.0, 1.0)
@@ -190,6 +192,8 @@ def parametrise(
     if not labelled:
         _drop(learnt, "crash_noise_std")
     reference = _reference(u, sign)
+    if survived is not None and not np.isnan(survived).all():
+        reference = max(reference, float(np.nanmax(survived) - shift) / scale)
     bounds = (-np.inf, np.inf)
     c = reference + min(prior.excess.start, _NEAR * _spacing(u, sign))
     if isinstance(threshold, float):

@@ -15,16 +15,18 @@ that were not blamed couple them, and the cost stays that of one at a time.
 """
 
 import math
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from crashbo.models import latent
+from crashbo.models import course, latent
 from crashbo.models.fit import fit
 from crashbo.models.latent import Posterior
 from crashbo.models.parametrisation import Parametrisation
+from crashbo.models.warps import Warp
 
 Array = NDArray[np.float64]
 
@@ -32,6 +34,7 @@ _NOMINAL = 0.94  # fitted: benchmarks/coverage.py, data drawn from the model; co
 _P_DRIFT = 0.2  # fitted: benchmarks/thresholds.py, the probability that a threshold drifts
 _DRIFTS = (0.1, 0.2, 0.4, 0.8, 1.6)  # judgement: over all trials, in standard deviations of the measurements
 _DRIFT_EVALUATIONS = 20  # judgement: of the evidence, for each
+_NEGLIGIBLE = 0.01  # judgement: weight of a density that is left out
 _TAIL = 0.05  # derived: of a 90 % interval
 _HIGHEST = 0.999  # judgement: quantile, near the end of the grid
 _ONE_STD = (0.16, 0.5, 0.84)  # derived: Phi(-1), Phi(0) and Phi(1)
@@ -46,37 +49,138 @@ _EP_TOLERANCE = 1e-2
 _MAX_SWEEPS = 20
 _MAX_EVALUATIONS = 6  # per grid point, from its neighbour's optimum
 
+_LEAST_SCATTER = 1e-6  # judgement: of the spread of the measurements; a machine without any scatter
+_FAR_OUT = 10.0  # derived: standard deviations beyond which a normal distribution has nothing
+_BISECTIONS = 30  # derived: to a millionth of the spread of the measurements
+
 
 def has_meaning(p: Parametrisation) -> bool:
     """Whether the threshold means anything: it is known, or learnt from a measured success."""
     return p.known_threshold is not None or ("threshold" in p.learnt and p.success_measured)
 
 
-def interval(
-    posterior: Posterior, parametrisations: tuple[Parametrisation, ...], j: int = 0, doubt: float | None = None
-) -> tuple[float, float] | None:
-    """The 90 % interval of latent function j's threshold, equal-tailed, in the user's units.
+@dataclass(frozen=True)
+class Profile:
+    """The density of one learnt threshold on a fine grid, all other hyperparameters re-optimised."""
+
+    posterior: Posterior  # of this function alone, at the most probable threshold
+    parametrisation: Parametrisation
+    c: Array  # thresholds, in the parametrisation's units
+    log_density: Array
+    warp: Warp | None = None  # of the readings, where they are warped
+
+    @property
+    def log_prior(self) -> float:
+        """Of the most probable hyperparameters."""
+        return self.parametrisation.log_prior(self.parametrisation.inside(self.posterior.hypers[0]))[0]
+
+    @property
+    def log_width(self) -> float:
+        """log of the density's integral over its value at the most probable threshold: how far evidence falls short.
+
+        A fit's log posterior has the density of a threshold at its best, which knows no price of having been chosen.
+        """
+        p = self.parametrisation
+        best = float(np.interp(p.inside(self.posterior.hypers[0]).threshold, self.c, self.log_density))
+        if len(self.c) < 2:
+            return 0.0
+        area = float(np.trapezoid(np.exp(self.log_density - self.log_density.max()), self.c))
+        return float(self.log_density.max() - best) + (math.log(area) if area > 0.0 else 0.0)
+
+    def outside(self, c: Array) -> Array:
+        """Thresholds in the user's units."""
+        z = self.parametrisation.shift + self.parametrisation.scale * c
+        return z if self.warp is None else self.warp.inverse(z)
+
+    @cached_property
+    def best(self) -> float:
+        """The most probable threshold, in the user's units."""
+        c = np.array([self.posterior.hypers[0].threshold])
+        return float((c if self.warp is None else self.warp.inverse(c))[0])
+
+    @cached_property
+    def steady(self) -> tuple[Array, Array]:
+        """Thresholds in the user's units and their distribution function."""
+        return self.outside(self.c), _mass(self.c, self.log_density)
+
+    @property
+    def masses(self) -> tuple[Array, Array]:
+        """Thresholds in the user's units and the probability of each."""
+        c, mass = self.steady
+        each = np.diff(mass, prepend=0.0)
+        if not math.isclose(float(each.sum()), 1.0):  # a peak too sharp for the digits of c
+            each = np.where(self.log_density == self.log_density.max(), 1.0, 0.0)
+        return c, each / each.sum()
+
+    @cached_property
+    def drifted(self) -> tuple[Array, Array]:
+        """The same of the last trial's threshold, if it may have drifted; the trials are in order then."""
+        data = self.posterior.data
+        if not np.any(data.sign < 0.0) and not data.joint.any():
+            return self.steady
+        at, mass = _moved(self.c, self.log_density, *_drifts(self.posterior, self.parametrisation))
+        return self.outside(at), mass
+
+
+def interval_of(densities: Sequence[tuple[Profile, float]], doubt: float | None = None) -> tuple[float, float]:
+    """The 90 % interval of a threshold, equal-tailed, in the user's units; of several densities, with their weights.
 
     Where the model is not taken for granted, `doubt` is the probability that no crash was of this function's making.
     Then the trials say nothing of how high its threshold is: with more doubt than a tail has, the interval is open
-    above. The trials are in order then, and the threshold may have drifted: the interval is of the last one's.
+    above. And the threshold may have drifted: the interval is of the last trial's.
     """
-    p = parametrisations[j]
-    if not has_meaning(p):
-        return None
-    c_map = posterior.hypers[j].threshold
-    if p.known_threshold is not None:
-        return c_map, c_map
-    alone = posterior.alone(j)
-    c, log_density = _profile(alone, p)
     tail = 0.5 * (1.0 - _NOMINAL)
     levels = tail, min((1.0 - tail) / max(1.0 - (doubt or 0.0), 0.5), _HIGHEST)
-    low, high = _quantiles(c, log_density, levels)
-    if doubt is not None and (np.any(alone.data.sign < 0.0) or alone.data.joint.any()):
-        drifted = _mixed_quantiles(c, log_density, *_drifts(alone, p), levels)
-        low, high = min(low, drifted[0]), max(high, drifted[1])
-    highest = np.inf if doubt is not None and doubt > _TAIL else max(p.shift + p.scale * high, c_map)
-    return min(p.shift + p.scale * low, c_map), highest
+    kept = [(profile, weight) for profile, weight in densities if weight > _NEGLIGIBLE]
+    ends = [_mixture_quantiles([(profile.steady, w) for profile, w in kept], levels)]
+    if doubt is not None:
+        ends.append(_mixture_quantiles([(profile.drifted, w) for profile, w in kept], levels))
+    best = max(kept, key=lambda pair: pair[1])[0].best
+    highest = np.inf if doubt is not None and doubt > _TAIL else max(best, *(high for _, high in ends))
+    return min(best, *(low for low, _ in ends)), highest
+
+
+def profile(
+    posterior: Posterior, parametrisations: tuple[Parametrisation, ...], j: int = 0, warp: Warp | None = None
+) -> Profile | None:
+    """The density of latent function j's threshold; None where it is not learnt, or nothing is known of it."""
+    p = parametrisations[j]
+    if not has_meaning(p) or p.known_threshold is not None:
+        return None
+    alone = posterior.alone(j)
+    return Profile(alone, p, *_profile(alone, p), warp)
+
+
+def interval(
+    posterior: Posterior, parametrisations: tuple[Parametrisation, ...], j: int = 0
+) -> tuple[float, float] | None:
+    """The 90 % interval of latent function j's threshold, the model taken for granted."""
+    if not has_meaning(parametrisations[j]):
+        return None
+    found = profile(posterior, parametrisations, j)
+    c = posterior.hypers[j].threshold
+    return (c, c) if found is None else interval_of([(found, 1.0)])
+
+
+def trip_level(posterior: Posterior, c: Array, mass: Array, p: float) -> float:
+    """The reading before which a machine that runs trips with probability p, in the user's units.
+
+    Args:
+        posterior: of one latent function.
+        c: its threshold's possible values.
+        mass: their probabilities; they may sum to less than one, where it trips for other reasons.
+        p: less than that sum.
+    """
+    data, h = posterior.data, posterior.hypers[0]
+    extent = data.extents[0]
+    sigma = max(math.hypot(float(np.mean(h.noise_std)), h.crash_noise_std), _LEAST_SCATTER * extent.spread)
+    last = np.zeros(0) if data.last is None else data.last[0][~np.isnan(data.last[0])]
+    trips = course.Trips.of(c, mass, sigma, last, extent)
+    low, high = float(c.min()) - _FAR_OUT * extent.spread, float(c.max()) + _FAR_OUT * sigma
+    for _ in range(_BISECTIONS):
+        middle = 0.5 * (low + high)
+        low, high = (low, middle) if trips.before(middle) > p else (middle, high)
+    return low
 
 
 def _drifts(posterior: Posterior, p: Parametrisation) -> tuple[Array, Array]:
@@ -92,8 +196,8 @@ def _drifts(posterior: Posterior, p: Parametrisation) -> tuple[Array, Array]:
         for share in _DRIFTS:
             offset = way * share * elapsed  # in units of p
             moved = replace(data, offset=p.scale * offset)
-            u = (data.Y[0] - p.shift) / p.scale - offset
-            reached = u[data.measured[0] & (data.sign[0] > 0.0)]
+            u = (data.reached[0] - p.shift) / p.scale - offset
+            reached = u[~np.isnan(u)]
             q = replace(p, reference=float(reached.max()) if len(reached) else p.reference)
             found = fit(moved, (q,), start=near.warm(), max_evaluations=_DRIFT_EVALUATIONS, tolerance=_EP_TOLERANCE)
             near = found.posterior
@@ -105,16 +209,25 @@ def _drifts(posterior: Posterior, p: Parametrisation) -> tuple[Array, Array]:
     return np.concatenate(moves), weights / weights.sum()
 
 
-def _mixed_quantiles(
-    x: Array, log_density: Array, moves: Array, weights: Array, levels: tuple[float, ...]
-) -> list[float]:
-    """Quantiles of a mixture of one density, moved."""
+def _moved(x: Array, log_density: Array, moves: Array, weights: Array) -> tuple[Array, Array]:
+    """The distribution function of a mixture of one density, moved."""
     mass = _mass(x, log_density)
-    if len(x) < 2 or mass[-1] != 1.0:
-        return _quantiles(x, log_density, levels)
+    if len(x) < 2:
+        return x, mass
     at = np.sort((x[:, None] + moves).ravel())
     mixed = sum(w * np.interp(at - by, x, mass, left=0.0, right=1.0) for by, w in zip(moves, weights, strict=True))
-    return [float(q) for q in np.interp(levels, mixed, at)]
+    return at, np.asarray(mixed)
+
+
+def _mixture_quantiles(
+    parts: Sequence[tuple[tuple[Array, Array], float]], levels: tuple[float, float]
+) -> tuple[float, float]:
+    """Quantiles of a mixture of distribution functions, each given on a grid of its own."""
+    at = np.sort(np.concatenate([x for (x, _), _ in parts]))
+    total = sum(w for _, w in parts)
+    mixed = sum(w / total * np.interp(at, x, mass, left=0.0, right=1.0) for (x, mass), w in parts)
+    low, high = np.interp(levels, np.asarray(mixed), at)
+    return float(low), float(high)
 
 
 def centre_and_spread(posterior: Posterior, p: Parametrisation, j: int) -> tuple[float, float]:
@@ -211,16 +324,14 @@ def _between(t: Array, value: Array, slope: Array) -> tuple[Array, Array]:
 
 def _quantiles(x: Array, log_density: Array, levels: tuple[float, ...]) -> list[float]:
     """Quantiles of a density given on a fine grid."""
-    if len(x) < 2:
-        return [float(x[0])] * len(levels)
-    mass = _mass(x, log_density)
-    if mass[-1] != 1.0:  # a peak too sharp for the digits of c
-        return [float(x[np.argmax(log_density)])] * len(levels)
-    return [float(q) for q in np.interp(levels, mass, x)]
+    return [float(q) for q in np.interp(levels, _mass(x, log_density), x)]
 
 
 def _mass(x: Array, log_density: Array) -> Array:
-    """The distribution function of a density given on a fine grid; it does not end at one where digits fail."""
+    """The distribution function of a density given on a fine grid; a step where a peak is too sharp for the digits."""
     density = np.exp(log_density - log_density.max())
     mass: Array = np.concatenate([[0.0], np.cumsum(0.5 * (density[1:] + density[:-1]) * np.diff(x))])
-    return mass / mass[-1] if 0.0 < mass[-1] < np.inf else mass
+    if not 0.0 < mass[-1] < np.inf:
+        return np.asarray(np.arange(len(x)) >= np.argmax(log_density), dtype=float)
+    mass /= mass[-1]
+    return mass

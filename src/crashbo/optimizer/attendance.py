@@ -14,14 +14,14 @@ import shutil
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from crashbo import processes
-from crashbo.optimizer.experiment import Ending, Experiment, Failure, outcome_of, sent_outcome_of
+from crashbo.optimizer.experiment import Ending, Experiment, Failure, Job, outcome_of, sent_outcome_of
 
 
 @dataclass(frozen=True)
@@ -102,21 +102,21 @@ def _is_dead(pid: str, machine: str, begun: str) -> bool:
     return machine == platform.node() and not processes.lives(int(pid), begun)
 
 
-def attended(experiment: Experiment, params: Mapping[str, Any], sheet: Sheet, seconds: float | None) -> Ending:
+def attended(experiment: Experiment, job: Job, sheet: Sheet, seconds: float | None) -> Ending:
     """Run an experiment in an executor's worker."""
     here = os.getpid()
     run = outcome_of if here == sheet.owner else sent_outcome_of
     with sheet.signed() as watched:
-        ending = run(experiment, params) if watched or seconds is None else _in_time(run, experiment, params, seconds)
+        ending = run(experiment, job) if watched or seconds is None else _in_time(run, experiment, job, seconds)
         if os.getpid() != here:  # a fork that the experiment made, and that came back as well
             os._exit(0)
         return ending
 
 
-def _in_time(run: Callable[..., Ending], experiment: Experiment, params: Mapping[str, Any], seconds: float) -> Ending:
+def _in_time(run: Callable[..., Ending], experiment: Experiment, job: Job, seconds: float) -> Ending:
     """Run an experiment, and give it up when it takes too long: nobody else sees when it began."""
     came: list[Ending] = []
-    thread = threading.Thread(target=lambda: came.append(run(experiment, params)), daemon=True)
+    thread = threading.Thread(target=lambda: came.append(run(experiment, job)), daemon=True)
     thread.start()
     thread.join(seconds)
     return came[0] if came else Failure("timeout", f"no answer within {seconds:g} s")

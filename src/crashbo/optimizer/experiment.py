@@ -3,6 +3,7 @@
 May import strategies and below.
 """
 
+import inspect
 import math
 import pickle
 import traceback
@@ -11,10 +12,11 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from crashbo import processes
-from crashbo.optimizer.records import Crash, Fault, Outcome, Void
+from crashbo.optimizer.guard import Guard
+from crashbo.optimizer.records import Crash, Fault, Outcome, Stopped, Void
 from crashbo.search.space import is_number
 
-Experiment = Callable[[dict[str, Any]], Any]
+Experiment = Callable[..., Any]  # of the params; and of a guard, where it has a parameter of that name
 Word = Literal["crash", "void", "raise"]
 _WORDS = 200  # characters of an error that are kept as a reason
 
@@ -40,7 +42,28 @@ class Failure:
         return self
 
 
-Ending = Outcome | Crash | Void | Failure
+Ending = Outcome | Crash | Stopped | Void | Failure
+
+
+@dataclass(frozen=True)
+class Job:
+    """What an experiment is called with."""
+
+    params: Mapping[str, Any]
+    guard: Guard | None = None  # for an experiment that takes one
+
+    def of(self, experiment: Experiment) -> Any:
+        """Call it."""
+        params = dict(self.params)
+        return experiment(params) if self.guard is None else experiment(params, guard=self.guard)
+
+
+def takes_guard(experiment: Experiment) -> bool:
+    """Whether an experiment has a parameter named guard."""
+    try:
+        return "guard" in inspect.signature(experiment).parameters
+    except (TypeError, ValueError):  # of a built-in
+        return False
 
 
 @dataclass(frozen=True)
@@ -72,11 +95,15 @@ class Rules:
         return (Crash if word == "crash" else Void)(failure.reason)
 
 
-def outcome_of(experiment: Experiment, params: Mapping[str, Any]) -> Ending:
-    """Run the experiment; a crash or a void is an outcome, too."""
+def outcome_of(experiment: Experiment, job: Job) -> Ending:
+    """Run the experiment; a crash, a stop or a void is an outcome, too."""
     try:
-        answer = experiment(dict(params))
-    except (Crash, Void) as outcome:
+        answer = job.of(experiment)
+    except Crash as crash:
+        if job.guard is not None:
+            crash.reached = {**job.guard.reached, **crash.reached}
+        return crash
+    except (Stopped, Void) as outcome:
         return outcome
     except (Exception, SystemExit) as error:
         return Failure("error", brief(f"{type(error).__name__}: {error}"), error)
@@ -100,9 +127,9 @@ def _scalar(answer: Any) -> Any:
     return answer.item() if getattr(answer, "shape", None) == () and hasattr(answer, "item") else answer
 
 
-def sent_outcome_of(experiment: Experiment, params: Mapping[str, Any]) -> Ending:
+def sent_outcome_of(experiment: Experiment, job: Job) -> Ending:
     """Run the experiment in a process of its own, from which its outcome has to be sent."""
-    outcome = outcome_of(experiment, params)
+    outcome = outcome_of(experiment, job)
     if not isinstance(outcome, Failure):
         return outcome
     if isinstance(outcome.error, SystemExit):

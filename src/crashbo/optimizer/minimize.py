@@ -11,8 +11,9 @@ from os import PathLike
 from typing import Any, Literal, Unpack
 
 from crashbo import processes
+from crashbo.optimizer.checks.finding import Finding
 from crashbo.optimizer.confirmation import Confirmation
-from crashbo.optimizer.experiment import Experiment, Rules, Word
+from crashbo.optimizer.experiment import Experiment, Rules, Word, takes_guard
 from crashbo.optimizer.optimizer import Optimizer
 from crashbo.optimizer.pools import Borrowed, Here, Kept, Pool, Threads
 from crashbo.optimizer.progress import Progress, TerminalProgress, progress_of
@@ -31,7 +32,7 @@ class Result:
     """What a study found. Everything is read from its optimizer, which can go on."""
 
     optimizer: Optimizer
-    stopped: str  # why it ended
+    ended: str  # why
     journal: str | PathLike[str] | None = None
 
     @property
@@ -70,6 +71,10 @@ class Result:
         """Probability that a trial at params would violate each constraint; a list gives arrays."""
         return self.view.p_violated(params)
 
+    def check(self) -> list[Finding]:
+        """What in the trials speaks against the model, in words, with a remedy: the strongest first; then advice."""
+        return self.optimizer.check()
+
     def table(self) -> list[dict[str, Any]]:
         """Every trial as a row of plain values, with the blame of crashes as inferred."""
         return self.view.table()
@@ -99,7 +104,8 @@ class Result:
             return "void again and again" if len(confirmation.trials) >= 2 * n else None
 
         with _pool(experiment, workers, None, None, timeout, memory, rules) as pool, opened(self.journal) as log:
-            Loop(Recorded(self.optimizer, log), pool, told + n, rules, (tried,)).to_the_end()
+            loop = Loop(Recorded(self.optimizer, log), pool, told + n, rules, (tried,), guarded=takes_guard(experiment))
+            loop.to_the_end()
         return confirmation
 
 
@@ -131,10 +137,11 @@ def minimize(
     """Minimise an experiment's cost, learning from crashes.
 
     Args:
-        experiment: gets the params and returns an Outcome or a cost, or raises Crash or Void.
+        experiment: gets the params and returns an Outcome or a cost, or raises Crash or Void. One that has a parameter
+            named guard gets that, too: see `Optimizer.guard`.
         space: names to (low, high), Float, Int or Choice; or a whole Study.
         constraints: the measured reasons for a crash: names, Constraint or Unmeasured.
-        trials: successes and crashes to run; voids do not count.
+        trials: successes, crashes and stopped trials to run; voids do not count.
         seed: of the proposals.
         start: params to try first.
         workers: run so many experiments at a time, each in a process that may die and is replaced.
@@ -167,7 +174,8 @@ def minimize(
         try:
             if log is not None:
                 optimizer = log.open_study(optimizer)
-            loop = Loop(Recorded(optimizer, log), pool, trials, rules, tuple(stop), shown, tuple(callbacks))
+            recorded, guarded = Recorded(optimizer, log), takes_guard(experiment)
+            loop = Loop(recorded, pool, trials, rules, tuple(stop), shown, tuple(callbacks), guarded)
             loop.settle_lost(on_lost)
             return Result(optimizer, loop.to_the_end(), journal)
         finally:

@@ -33,7 +33,11 @@ def observations(
     told = [t for t in ordered if t.counts]
     pending = [t for t in ordered if t.state == "pending"]
     constraints, names = study.constraints, study.names
-    cut = [[c.name in t.censored or (c.censored and t.state == "crash") for c in constraints] for t in told]
+    cut = [
+        [c.name in t.censored or t.state == "stopped" or (c.censored and t.state == "crash") for c in constraints]
+        for t in told
+    ]
+    reached = np.array([[c.sign * t.reached.get(c.name, np.nan) for c in constraints] for t in told], dtype=float)
     Y = [[c.sign * t.measured.get(c.name, np.nan) for c in constraints] for t in told]
     return Observations(
         numbers=tuple(t.number for t in told),
@@ -44,6 +48,8 @@ def observations(
         crashed=np.array([t.state == "crash" for t in told], dtype=bool),
         blame=[[names.index(name) for name in t.blame if name in names] or None for t in told],
         censored=np.array(cut, dtype=bool).reshape(len(told), len(names)),
+        reached=None if np.isnan(reached).all() else _in_range(reached.reshape(len(told), len(names))),
+        stops_at=study.guard,
         pending=np.array([at(t) for t in pending]).reshape(-1, study.space.dimension),
         cost_noise_std=study.noise.get("cost"),
         noise_std=tuple(c.noise for c in constraints),
@@ -83,8 +89,8 @@ def task(
 def calibration(trials: Iterable[Trial], since: int = 0) -> Calibration:
     """The correction of P(safe) by those of these trials that were asked `since` a number."""
     told = sorted((t for t in trials if t.counts), key=lambda t: t.number)
-    crashed = np.array([t.state == "crash" for t in told], dtype=bool)
-    return Calibration.of(_proposed(told, lambda t: t.p_model if t.number >= since else None), crashed)
+    failed = np.array([t.state != "success" for t in told], dtype=bool)
+    return Calibration.of(_proposed(told, lambda t: t.p_model if t.number >= since else None), failed)
 
 
 def _proposed(told: Sequence[Trial], number: Callable[[Trial], float | None]) -> Array:

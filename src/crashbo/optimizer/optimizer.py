@@ -17,10 +17,13 @@ from numpy.typing import NDArray
 
 from crashbo import strategies
 from crashbo.optimizer import saving
+from crashbo.optimizer.checks.everything import check
+from crashbo.optimizer.checks.finding import Finding
 from crashbo.optimizer.confirmation import Confirmation
+from crashbo.optimizer.guard import Guard
 from crashbo.optimizer.observed import observations, task
 from crashbo.optimizer.records import Trial
-from crashbo.optimizer.study import Constraints, Options, Shown, Study, best_of, takes_options
+from crashbo.optimizer.study import Constraints, Options, Shown, Study, best_of, checked, takes_options
 from crashbo.optimizer.told import Said, Told, judge, surprise, takes_said
 from crashbo.optimizer.view import Prediction, Recommendation, Threshold, View
 from crashbo.optimizer.voids import too_many
@@ -100,6 +103,7 @@ class Optimizer:
         self._memory: Memory | None = None
         self._cached: tuple[tuple[int, int], Surrogates] | None = None  # what the next ask goes by
         self._viewed: tuple[tuple[int, int], View] | None = None
+        self._limits: tuple[tuple[int, float], dict[str, float]] | None = None  # of guards
         self._told = 0
         self._warned: set[str] = set()
 
@@ -119,7 +123,7 @@ class Optimizer:
     @_in_turn
     @takes_said
     def tell(self, trial: Trial | int | Params, *, replace: bool = False, **said: Unpack[Said]) -> Trial:
-        """Say what came of a trial: a cost, a crash, or a void.
+        """Say what came of a trial: a cost, a crash, that it was stopped, or a void.
 
         Args:
             trial: as asked, its number, or params of a trial that was not proposed here.
@@ -167,6 +171,22 @@ class Optimizer:
             self._viewed = (self._key, View(self.study, tuple(self.trials), models))
         return self._viewed[1]
 
+    @_in_turn
+    def guard(self, trial: Trial | int, p: float | None = None) -> Guard:
+        """What stops the trial while it runs, before it crashes: `guard.update(current=96.3)` raises Stopped.
+
+        Args:
+            trial: that is pending.
+            p: it stops at the reading by which a trial has crashed with this probability; None is the study's own.
+        """
+        found = self._find(trial)
+        if found.state != "pending":
+            raise ValueError(f"trial {found.number} must be pending to be guarded; it is {found.state}. Ask for one.")
+        level = self.study.guard if p is None else checked({"guard": p})["guard"]
+        if self._limits is None or self._limits[0] != (self._told, level):
+            self._limits = (self._told, level), self.view.limits(level)
+        return Guard(self._limits[1], {c.name: c.side for c in self.study.measured})
+
     def recommend(self, delta: float = 0.1) -> Recommendation | None:
         """The point of least expected cost with P(safe) >= 1 - delta (eq. 3); None before a success."""
         return self.view.recommend(delta)
@@ -212,6 +232,10 @@ class Optimizer:
         """What the next trial may be expected to gain, in units of the cost's noise; None before a success."""
         return self.view.gain_left()
 
+    def check(self) -> list[Finding]:
+        """What in the trials speaks against the model, in words, with a remedy: the strongest first; then advice."""
+        return check(self.view)
+
     @_in_turn
     def confirm(self, n: int = 10, params: Params | None = None) -> Confirmation:
         """Queue n repeats of the best trial (or of params): the next asks give them. Returns their report."""
@@ -255,7 +279,7 @@ class Optimizer:
         new._trials, new._warned = dict(self._trials), set(self._warned)
         new._queue = [queued for queued in self._queue if new.space.accepts(queued.params)]
         new._design = self._design.fitted_to(new.space)
-        new._memory, new._cached, new._viewed, new._points = None, None, None, {}
+        new._memory, new._cached, new._viewed, new._limits, new._points = None, None, None, None, {}
         new._rng = copy.deepcopy(self._rng)
         return new
 

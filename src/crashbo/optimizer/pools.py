@@ -18,7 +18,8 @@ from typing import Any, Protocol
 
 from crashbo import processes
 from crashbo.optimizer.attendance import NO_SHEET, Attendance, Sheet, attended
-from crashbo.optimizer.experiment import Ending, Experiment, Failure, brief, outcome_of, sent_outcome_of
+from crashbo.optimizer.experiment import Ending, Experiment, Failure, Job, brief, outcome_of, sent_outcome_of
+from crashbo.optimizer.guard import Guard
 from crashbo.optimizer.records import Trial
 from crashbo.workers import CannotStart, Died, Late, Limits, Workers
 
@@ -84,8 +85,8 @@ class Wreck:
 class Pool(Protocol):
     """Runs experiments."""
 
-    def start(self, trial: Trial, *, alone: bool) -> Call:
-        """Run the experiment on a trial; alone, if nothing else runs beside it."""
+    def start(self, trial: Trial, guard: Guard | None = None, *, alone: bool) -> Call:
+        """Run the experiment on a trial, with its guard if it takes one; alone, if nothing else runs beside it."""
 
     def free(self, running: Sequence[Call]) -> int:
         """How many more calls would begin at once."""
@@ -138,18 +139,18 @@ class _Own:
 class Here(_Own):
     """Runs at once: an experiment that is not parallel stays in the caller's own thread."""
 
-    def start(self, trial: Trial, *, alone: bool) -> Call:
+    def start(self, trial: Trial, guard: Guard | None = None, *, alone: bool) -> Call:
         job: Future[Any] = Future()
-        _fulfil(job, self._run, trial)
+        _fulfil(job, self._run, Job(trial.params, guard))
         return Call(trial, job, alone)
 
 
 class Threads(_Own):
     """One daemon thread per experiment: one that hangs does not keep the process from ending."""
 
-    def start(self, trial: Trial, *, alone: bool) -> Call:
+    def start(self, trial: Trial, guard: Guard | None = None, *, alone: bool) -> Call:
         job: Future[Any] = Future()
-        threading.Thread(target=_fulfil, args=(job, self._run, trial), daemon=True).start()
+        threading.Thread(target=_fulfil, args=(job, self._run, Job(trial.params, guard)), daemon=True).start()
         return Call(trial, job, alone, since=time.monotonic())
 
 
@@ -161,8 +162,8 @@ class Kept(_Own):
         self._run, self._limits = partial(sent_outcome_of, experiment), limits
         self._workers = Workers(self._run, count, limits)
 
-    def start(self, trial: Trial, *, alone: bool) -> Call:
-        return Call(trial, self._workers.submit(trial.params), alone)
+    def start(self, trial: Trial, guard: Guard | None = None, *, alone: bool) -> Call:
+        return Call(trial, self._workers.submit(Job(trial.params, guard)), alone)
 
     def wreck(self, running: Sequence[Call]) -> Wreck | None:
         """Somebody killed the keeper, which may have been any of the experiments."""
@@ -199,11 +200,11 @@ class Borrowed:
         self._successor: Any = None
         self.lost: str | None = None
 
-    def start(self, trial: Trial, *, alone: bool) -> Call:
+    def start(self, trial: Trial, guard: Guard | None = None, *, alone: bool) -> Call:
         sheet = self._attendance.sheet()
         with nullcontext() if self._sentry is None else self._sentry.over_forks():
             try:
-                job = self._executor.submit(attended, self._experiment, trial.params, sheet, self._seconds)
+                job = self._executor.submit(attended, self._experiment, Job(trial.params, guard), sheet, self._seconds)
             except (RuntimeError, OSError, ValueError) as error:  # it breaks in this moment, or was shut down
                 job = Future()
                 job.set_exception(BrokenExecutor(str(error)))
@@ -381,8 +382,8 @@ def _late(running: Iterable[Call], seconds: float | None) -> dict[Call, str]:
     return {call: f"no answer within {seconds:g} s" for call in waited if not call.job.done()}
 
 
-def _fulfil(job: "Future[Any]", run: Callable[..., Any], trial: Trial) -> None:
+def _fulfil(future: "Future[Any]", run: Callable[..., Any], job: Job) -> None:
     try:
-        job.set_result(run(trial.params))
+        future.set_result(run(job))
     except BaseException as error:
-        job.set_exception(error)
+        future.set_exception(error)

@@ -1,4 +1,4 @@
-"""What users say of a machine and of its trials: constraints, outcomes, crashes, voids, trials.
+"""What users say of a machine and of its trials: constraints, outcomes, crashes, voids, stops, trials.
 
 May import strategies and below.
 """
@@ -11,7 +11,7 @@ from crashbo.search.space import is_number
 
 Side = Literal["above", "below"]
 Fault = Literal["crash", "void"]  # what may count as a crash, or as nothing
-State = Literal["pending", "success", "crash", "void"]
+State = Literal["pending", "success", "crash", "void", "stopped"]
 Censored = bool | str | Sequence[str] | None
 
 
@@ -97,6 +97,7 @@ class Crash(Exception):
         measured: what the machine still delivered.
         censored: names of what was cut off, True for all of it: the true value lies at the reading or beyond it,
             towards the crash. None of it by default.
+        reached: the farthest readings, towards the crash, that came before it: the machine survived those.
     """
 
     def __init__(
@@ -105,15 +106,17 @@ class Crash(Exception):
         blame: str | Sequence[str] | None = None,
         measured: Mapping[str, float] | None = None,
         censored: Censored = (),
+        reached: Mapping[str, float] | None = None,
     ) -> None:
         super().__init__(reason)
         self.reason = str(reason)
         self.blame = (blame,) if isinstance(blame, str) else tuple(blame or ())
         self.measured = dict(measured or {})
         self.censored = censored
+        self.reached = dict(reached or {})
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Crash, (self.reason, self.blame, self.measured, self.censored)
+        return Crash, (self.reason, self.blame, self.measured, self.censored, self.reached)
 
 
 class Void(Exception):
@@ -125,6 +128,23 @@ class Void(Exception):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Void, (self.reason,)
+
+
+class Stopped(Exception):
+    """The trial was stopped before it could crash, as a guard does.
+
+    Attributes:
+        measured: constraint name to the farthest reading, towards the crash, that it had reached by then.
+        reason: text.
+    """
+
+    def __init__(self, measured: Mapping[str, float], reason: str = "") -> None:
+        super().__init__(reason)
+        self.measured = dict(measured)
+        self.reason = str(reason)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Stopped, (self.measured, self.reason)
 
 
 @dataclass(frozen=True)
@@ -144,11 +164,12 @@ class Trial:
     admissible: bool = True  # False where the risk asked for more safety than any x has
     repeats: int | None = None  # of a repeat, which confirmation it belongs to
     p_model: float | None = None  # of a proposal of the search, P(safe) before the correction
+    reached: dict[str, float] = field(default_factory=dict)  # of a crash, the farthest readings that came before it
 
     @property
     def counts(self) -> bool:
         """Whether something was learnt from it: it is neither pending nor void."""
-        return self.state in ("success", "crash")
+        return self.state in ("success", "crash", "stopped")
 
 
 def constraints_of(

@@ -18,7 +18,7 @@ from crashbo.optimizer.journal import Journal
 from crashbo.optimizer.optimizer import Optimizer
 from crashbo.optimizer.pools import Call, Pool
 from crashbo.optimizer.progress import Progress
-from crashbo.optimizer.records import Crash, Outcome, Trial, Void
+from crashbo.optimizer.records import Crash, Outcome, Stopped, Trial, Void
 from crashbo.optimizer.stopping import StopRule
 from crashbo.optimizer.told import said_by
 
@@ -41,7 +41,7 @@ class Recorded:
             self._journal.asked(trial, self.optimizer)
         return trial
 
-    def tell(self, trial: Trial, outcome: Outcome | Crash | Void) -> Trial:
+    def tell(self, trial: Trial, outcome: Outcome | Crash | Stopped | Void) -> Trial:
         """What came of it; Ctrl-C waits until it is on disk, too."""
         with _uninterrupted():
             told = self.optimizer.tell(trial, **said_by(outcome))
@@ -88,6 +88,7 @@ class Loop:
     stop: tuple[StopRule, ...]
     shown: Progress | None = None
     callbacks: Sequence[Callback] = ()
+    guarded: bool = False  # whether the experiment takes a guard
     again: deque[Trial] = field(default_factory=deque)  # to be run once more, of an earlier process
     suspects: deque[Trial] = field(default_factory=deque)  # to be run once more, alone: one of them ended its pool
     spared: deque[Trial] = field(default_factory=deque)  # to be run once more: they ran beside it
@@ -133,7 +134,8 @@ class Loop:
         alone = bool(self.suspects)
         queue = self.suspects or self.spared or self.again
         trial = queue.popleft() if queue else self.recorded.ask()
-        self.running.append(self.pool.start(trial, alone=alone))
+        guard = self.recorded.optimizer.guard(trial) if self.guarded else None
+        self.running.append(self.pool.start(trial, guard, alone=alone))
 
     def _give_up(self) -> None:
         """Nothing can run any more."""

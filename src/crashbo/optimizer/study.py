@@ -26,6 +26,8 @@ Constraints = Sequence[str | AnyConstraint] | str | AnyConstraint
 Noise = float | Mapping[str, float]
 T = TypeVar("T")
 
+_MORE_LIKELY_THAN_NOT = 0.5
+
 
 class Options(TypedDict, total=False):
     """What may be said of a study beside its space and its constraints, as users write it."""
@@ -36,6 +38,7 @@ class Options(TypedDict, total=False):
     direction: Direction | None
     posterior: PosteriorOver | None
     units: Mapping[str, str] | None
+    guard: float | None
 
 
 @dataclass(frozen=True)
@@ -76,6 +79,13 @@ def _units(said: Any) -> dict[str, str]:
     return dict(said or {})
 
 
+def _guard(said: Any) -> float:
+    """A probability; by default a guard stops what will more likely crash than not."""
+    if said is not None and not (is_number(said) and 0.0 < said < 1.0):
+        raise ValueError(f"guard must be a probability between 0 and 1; got {said!r}. 0.5 is the default.")
+    return _MORE_LIKELY_THAN_NOT if said is None else float(said)
+
+
 def _noise_of(constraints: Iterable[AnyConstraint]) -> dict[str, float]:
     """The noise that constraints bring along."""
     return {c.name: c.noise for c in constraints if c.noise is not None and c.name != "cost"}
@@ -99,6 +109,7 @@ class Study:
     direction: Direction
     posterior: PosteriorOver
     units: Mapping[str, str]
+    guard: float
 
     @staticmethod
     def of(
@@ -223,6 +234,10 @@ OPTIONS: dict[str, Option] = {
         'what "cost", constraints and parameters are measured in, for people.',
         _units,
         dict,
+    ),
+    "guard": Option(
+        "a guard stops a trial at the reading before which it crashes with this probability; 0.5 by default.",
+        _guard,
     ),
 }
 

@@ -13,20 +13,22 @@ from typing import Any, TypedDict
 import numpy as np
 
 from crashbo.optimizer.keywords import spelled_out
-from crashbo.optimizer.records import AnyConstraint, Censored, Constraint, Crash, Outcome, State, Trial, Void
+from crashbo.optimizer.records import AnyConstraint, Censored, Constraint, Crash, Outcome, State, Stopped, Trial, Void
 from crashbo.search.space import is_number
 
 _BY_CHANCE = 4.0  # standard deviations of its noise that may carry a reading past a limit; judgement: one in 30,000
 
 
 class Said(TypedDict, total=False):
-    """What may be said of a trial, as users write it: exactly one of cost, crash and void."""
+    """What may be said of a trial, as users write it: exactly one of cost, crash, stopped and void."""
 
     cost: float | None
     measured: Mapping[str, float] | None
     crash: bool | str | Crash | None
     blame: str | Sequence[str] | None
     censored: Censored
+    reached: Mapping[str, float] | None
+    stopped: Stopped | Mapping[str, float] | None
     void: bool | str | None
     note: str | None
 
@@ -40,6 +42,8 @@ takes_said = spelled_out(
         "blame": "names of the constraints that a crash violated, where known.",
         "censored": "names of the readings in `measured` that were cut off, True for all: the true value lies there or "
         "beyond, towards the crash.",
+        "reached": "of a crash, constraint name to the farthest reading that came before it, such as a guard's.",
+        "stopped": "a Stopped, or constraint name to the reading at which the trial was stopped before it could crash.",
         "void": "True or a reason, for a fault that says nothing of the params.",
         "note": "words to keep with it, such as what was seen; of a crash or a void, the same as its reason.",
     },
@@ -56,6 +60,7 @@ class Told:
     reason: str = ""
     blame: tuple[str, ...] = ()
     censored: tuple[str, ...] = ()
+    reached: dict[str, float] = field(default_factory=dict)
 
     @staticmethod
     def of(
@@ -65,22 +70,27 @@ class Told:
         crash: bool | str | Crash | None = None,
         blame: str | Sequence[str] | None = None,
         censored: Censored = None,
+        reached: Mapping[str, float] | None = None,
+        stopped: Stopped | Mapping[str, float] | None = None,
         void: bool | str | None = None,
         note: str | None = None,
     ) -> "Told":
         """What a user says, or one sentence on why it cannot be."""
         crash, void = _spoken("crash", crash, str | Crash), _spoken("void", void, str)
         noted = _noted(note, crash, void)
-        if sum(x is not None for x in (cost, crash, void)) != 1:
+        if sum(x is not None for x in (cost, crash, stopped, void)) != 1:
             raise ValueError(
-                "tell must get exactly one of cost, crash and void; "
-                f"got cost={cost!r}, crash={crash!r}, void={void!r}. A crash has no cost."
+                "tell must get exactly one of cost, crash, stopped and void; "
+                f"got cost={cost!r}, crash={crash!r}, stopped={stopped!r}, void={void!r}. A crash has no cost."
             )
+        if stopped is not None:
+            return _stopped(stopped, measured, blame, noted)
         if isinstance(crash, Crash):
+            reached = {**crash.reached, **(reached or {})}
             measured, blame = {**crash.measured, **(measured or {})}, _names("blame", blame) or crash.blame
             censored = crash.censored if censored is None else censored
             crash = crash.reason
-        values, blamed = _measured(measured), _names("blame", blame)
+        values, blamed, before = _measured(measured), _names("blame", blame), _measured(reached, "reached")
         cut = _names("censored", tuple(values) if _is_true(censored) else censored)
         for name in cut:
             if name not in values:
@@ -91,8 +101,8 @@ class Told:
         if cost is None:
             state: State = "void" if crash is None else "crash"
             why = void if crash is None else crash
-            reason = (why if isinstance(why, str) else "") or noted
-            return Told(state, None, values, reason, blamed * (state == "crash"), cut)
+            crashed, reason = state == "crash", (why if isinstance(why, str) else "") or noted
+            return Told(state, None, values, reason, blamed * crashed, cut, before if crashed else {})
         if not is_number(cost):
             raise ValueError(
                 f"cost must be a finite number; got {cost!r}. If there is none, tell crash=True or void=True."
@@ -132,14 +142,16 @@ def judge(told: Told, constraints: Sequence[AnyConstraint] | None) -> Told:
         ValueError: in one sentence that names the remedy.
     """
     if told.state == "pending" or (told.state == "success") != (told.cost is not None):
-        raise ValueError(f"told must be a success with a cost, a crash or a void; got {told!r}. Make it by Told.of.")
+        raise ValueError(f"told must be a success with a cost, or have none; got {told!r}. Make it by Told.of.")
     if constraints is None:
         return told
     names = [c.name for c in constraints]
     measured = [c.name for c in constraints if isinstance(c, Constraint)]
-    for name in told.measured:
-        if name not in measured:
-            raise ValueError(f"measured must name constraints ({', '.join(measured) or 'none'}); got {name!r}. Add it.")
+    for said in ("measured", "reached"):
+        for name in getattr(told, said):
+            if name not in measured:
+                known = ", ".join(measured) or "none"
+                raise ValueError(f"{said} must name constraints ({known}); got {name!r}. Add it.")
     for name in told.blame:
         if name not in names:
             raise ValueError(
@@ -148,10 +160,12 @@ def judge(told: Told, constraints: Sequence[AnyConstraint] | None) -> Told:
     return told
 
 
-def said_by(outcome: Outcome | Crash | Void) -> Said:
+def said_by(outcome: Outcome | Crash | Stopped | Void) -> Said:
     """What an experiment says that returned or raised this."""
     if isinstance(outcome, Crash):
         return {"crash": outcome}
+    if isinstance(outcome, Stopped):
+        return {"stopped": outcome}
     if isinstance(outcome, Void):
         return {"void": outcome.reason or True}
     return {"cost": outcome.cost, "measured": outcome.measured, "censored": outcome.censored}
@@ -163,7 +177,16 @@ def salvaged(crash: Crash, measured: Mapping[str, Any]) -> Told:
     cut: Any = tuple(values) if _is_true(crash.censored) else crash.censored
     names = (cut,) if isinstance(cut, str) else tuple(cut) if isinstance(cut, Iterable) else ()
     censored = tuple(name for name in names if _is_name(name) and name in values)
-    return Told("crash", None, values, crash.reason, tuple(filter(_is_name, crash.blame)), censored)
+    reached = {name: float(v) for name, v in crash.reached.items() if _is_name(name) and is_number(v)}
+    return Told("crash", None, values, crash.reason, tuple(filter(_is_name, crash.blame)), censored, reached)
+
+
+def halted(stopped: Stopped) -> Told:
+    """What can be kept of a stop that was raised where nobody can be asked any more."""
+    values = {name: float(v) for name, v in stopped.measured.items() if _is_name(name) and is_number(v)}
+    if not values:
+        return Told("void", reason=stopped.reason or "stopped, but nothing was measured")
+    return Told("stopped", None, values, stopped.reason, censored=tuple(values))
 
 
 def surprise(trial: Trial, constraints: Sequence[AnyConstraint]) -> dict[str, str]:
@@ -179,6 +202,20 @@ def surprise(trial: Trial, constraints: Sequence[AnyConstraint]) -> dict[str, st
                 "It is taken as it is; check the threshold."
             )
     return found
+
+
+def _stopped(said: Any, measured: Mapping[str, float] | None, blame: Any, note: str) -> Told:
+    """A trial that was stopped: all that it had measured by then is a lower bound."""
+    if _names("blame", blame):
+        raise ValueError(f"blame must belong to a crash; got {blame!r} with stopped. Leave one of them out.")
+    reached, reason = (said.measured, said.reason) if isinstance(said, Stopped) else (said, "")
+    if not isinstance(reached, Mapping) or not reached:
+        raise ValueError(
+            f"stopped must map constraints to the readings at which the trial was stopped; got {reached!r}. "
+            "Write {'name': value}; tell void=True if nothing was measured."
+        )
+    values = _measured({**(measured or {}), **reached})
+    return Told("stopped", None, values, reason or note, censored=tuple(values))
 
 
 def _spoken(name: str, said: Any, kinds: Any) -> Any:
@@ -200,16 +237,16 @@ def _noted(note: Any, crash: Any, void: Any) -> str:
     return note or ""
 
 
-def _measured(said: Any) -> dict[str, float]:
+def _measured(said: Any, what: str = "measured") -> dict[str, float]:
     if said is None:
         return {}
     if not isinstance(said, Mapping):
-        raise ValueError(f"measured must map constraints to values; got {said!r}. Write {{'name': value}}.")
+        raise ValueError(f"{what} must map constraints to values; got {said!r}. Write {{'name': value}}.")
     for name, value in said.items():
         if not _is_name(name):
-            raise ValueError(f"measured must name constraints; got {name!r}. Write {{'name': value}}.")
+            raise ValueError(f"{what} must name constraints; got {name!r}. Write {{'name': value}}.")
         if not is_number(value):
-            raise ValueError(f"measured[{name!r}] must be a finite number; got {value!r}. Leave it out if unknown.")
+            raise ValueError(f"{what}[{name!r}] must be a finite number; got {value!r}. Leave it out if unknown.")
     return {name: float(value) for name, value in said.items()}
 
 

@@ -15,15 +15,17 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from crashbo.models.crash import CrashModel
+from crashbo.optimizer.guard import Guard
 from crashbo.optimizer.observed import calibration, observations
 from crashbo.optimizer.records import AnyConstraint, Constraint, Trial
-from crashbo.optimizer.study import Study
+from crashbo.optimizer.study import Study, checked
 from crashbo.search import candidates, recommend
+from crashbo.search.causes import Causes, causes
+from crashbo.search.limits import ceilings, limits
 from crashbo.search.risk import TOLERANCE, Paper, Situation, floor_of, length_of
 from crashbo.search.safety import Safety
 from crashbo.search.space import Params, is_number
-from crashbo.search.surrogates import Observations, Surrogates, doubts, fit_surrogates
+from crashbo.search.surrogates import Observations, Surrogates, fit_surrogates
 
 Array = NDArray[np.float64]
 
@@ -58,23 +60,23 @@ class Threshold:
     The interval is computed when it is first looked at.
     """
 
-    def __init__(
-        self, seen: Observations | None, models: Surrogates | None, constraint: AnyConstraint, j: int, unit: str = ""
-    ) -> None:
-        self._seen, self._models, self._constraint, self._j, self._unit = seen, models, constraint, j, unit
+    def __init__(self, view: "View", constraint: AnyConstraint, j: int) -> None:
+        self._view, self._constraint, self._j = view, constraint, j
+        self._unit = view.study.units.get(constraint.name, "")
+        self._seen, self._models = view.seen, view.models
         known = constraint.threshold
         self.learned = not is_number(known)
-        if models is None:
+        if view.models is None:
             self.value = float(known) if is_number(known) else None  # type: ignore[arg-type]
         else:
-            found = models.threshold(j)
+            found = view.models.threshold(j)
             self.value = None if found is None else constraint.sign * found
             if self.learned and self.value is not None and self.proven is not None:
                 self.value = constraint.sign * max(constraint.sign * self.value, constraint.sign * self.proven)
 
     @cached_property
     def proven(self) -> float | None:
-        """The farthest that a success was measured, less its noise; None before one."""
+        """The farthest that was measured without a crash, less its noise; None before a success or a stop was."""
         if self._seen is None or self._models is None:
             return None
         noise = np.broadcast_to(self._models.crash.hypers[self._j].noise_std, len(self._models.crash.data.X))
@@ -89,20 +91,20 @@ class Threshold:
         The end towards the crash is infinite where the trials do not bound it.
         """
         known, sign = self._constraint.threshold, self._constraint.sign
-        if self._models is None or self._seen is None:
-            return None if known is None else (known if isinstance(known, tuple) else (float(known), float(known)))
-        doubt = float(doubts(self._seen, self._models)[self._j]) if self.learned else 0.0
-        found = self._models.crash_model.threshold_interval(self._j, doubt)
+        if is_number(known):
+            return float(known), float(known)  # type: ignore[arg-type]
+        causes = self._view.causes
+        if causes is None:
+            return known  # type: ignore[return-value]
+        found = causes.interval(self._j)
         if found is None or self.value is None:
             return None
         low, high = found
-        if not self.learned:
-            return sign * low, sign * high
         if self.proven is not None and high < sign * self.proven:  # a success beyond it: they had another cause
             high = math.inf
         # The value is a median with all else held, the interval is not: keep the one within the other.
         low, high = min(low, sign * self.value), max(high, sign * self.value)
-        if self.proven is not None and doubt > _LIKELIER:
+        if self.proven is not None and causes.innocent[self._j] > _LIKELIER:
             low = max(low, sign * self.proven)
         if isinstance(known, tuple):
             bounds = sorted(sign * end for end in known)
@@ -132,6 +134,12 @@ class Threshold:
         return f"Threshold(value={self.value}, learned={self.learned})"
 
 
+def _limit(constraint: Constraint) -> float:
+    """A guard's limit before any trial was told."""
+    known = constraint.threshold
+    return float(known) if is_number(known) else constraint.sign * math.inf  # type: ignore[arg-type]
+
+
 @dataclass(frozen=True)
 class View:
     """A study as its models see it."""
@@ -151,21 +159,43 @@ class View:
     @cached_property
     def safety(self) -> Safety | None:
         """The study's P(safe), with its stages, in the unit cube; None before a trial was told."""
-        return None if self.models is None else self.models.safety(calibration(self.trials, self.models.since))
+        if self.models is None or self.seen is None:
+            return None
+        return self.models.safety(calibration(self.trials, self.models.since), ceilings(self.seen, self.models))
 
     @cached_property
-    def _seen(self) -> Observations | None:
+    def seen(self) -> Observations | None:
+        """The data of the trials; None before one was told."""
         return None if self.models is None else observations(self.study, self.trials)
+
+    @cached_property
+    def causes(self) -> Causes | None:
+        """What the constraints had to do with the crashes; None before a trial was told."""
+        return None if self.models is None or self.seen is None else causes(self.seen, self.models)
 
     @cached_property
     def thresholds(self) -> dict[str, Threshold]:
         """The crash threshold of every measured constraint."""
         constraints = enumerate(self.study.constraints)
+        return {c.name: Threshold(self, c, j) for j, c in constraints if isinstance(c, Constraint)}
+
+    def limits(self, p: float | None = None) -> dict[str, float]:
+        """For each measured constraint the reading by which a trial has crashed with probability p; else infinite.
+
+        Before the first crash nothing is known of a threshold that was not given: crashes teach. By default p is the
+        study's own (`guard`).
+        """
+        level = self.study.guard if p is None else checked({"guard": p})["guard"]
+        found = None if self.models is None or self.seen is None else limits(self.seen, self.models, level)
         return {
-            c.name: Threshold(self._seen, self.models, c, j, self.study.units.get(c.name, ""))
-            for j, c in constraints
+            c.name: _limit(c) if found is None else c.sign * float(found[j])
+            for j, c in enumerate(self.study.constraints)
             if isinstance(c, Constraint)
         }
+
+    def guard(self, p: float | None = None) -> Guard:
+        """What stops a trial while it runs, at these limits."""
+        return Guard(self.limits(p), {c.name: c.side for c in self.study.measured})
 
     def recommend(self, delta: float = 0.1) -> Recommendation | None:
         """The point of least expected cost with P(safe) >= 1 - delta (eq. 3); None before a success."""
@@ -219,7 +249,10 @@ class View:
         return dict(zip(self.study.names, p.T, strict=True))
 
     def blame(self, trial: Trial | int) -> dict[str, float]:
-        """Probability that each constraint was violated in a trial that crashed; they need not sum to one."""
+        """Probability that each constraint was violated in a trial that crashed; they need not sum to one.
+
+        What is missing of one, where there is a single constraint, is that of a cause that nobody measures.
+        """
         blames = self.blames()
         number = trial if isinstance(trial, int) else trial.number
         if number not in blames:
@@ -228,10 +261,9 @@ class View:
 
     def blames(self) -> dict[int, dict[str, float]]:
         """The blame of every trial that crashed, by its number."""
-        if self.models is None:
+        if self.causes is None:
             return {}
-        crashes = sorted(t.number for t in self.trials if t.state == "crash")
-        rows = CrashModel(self.models.crash).blame().tolist()
+        crashes, rows = sorted(t.number for t in self.trials if t.state == "crash"), self.causes.blame.tolist()
         return {
             number: dict(zip(self.study.names, row, strict=True)) for number, row in zip(crashes, rows, strict=True)
         }
@@ -261,6 +293,7 @@ class View:
             pending=0,
             trials_left=None if length is None else max(length - len(seen.crashed), 0),
             gained=models.gained,
+            stopped=seen.stopped,
         )
         floor = floor_of(self.study.risk, situation)
         return float(np.exp(situation.log_gain(floor) - situation.log_noise))

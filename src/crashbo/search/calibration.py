@@ -5,9 +5,10 @@ May import numerics only.
 A search prefers x whose P(safe) is over-estimated, and a model may be over- or underconfident about one machine. So
 the log odds of the model's P(safe) are corrected by a slope a and a shift b (Platt scaling), the most probable ones
 given the outcomes of the last proposals:
-    prod_i p_i'^success_i (1 - p_i')^crash_i N(a; 1, _SLOPE_SPREAD^2) N(b; 0, _SHIFT_SPREAD^2),
+    prod_i p_i'^success_i (1 - p_i')^failure_i N(a; 1, _SLOPE_SPREAD^2) N(b; 0, _SHIFT_SPREAD^2),
     logit p_i' = a logit p_i + b.
-It is the last stage of a study's P(safe) (see `safety`).
+A trial that was stopped before it could crash did not succeed, and would more likely have crashed. It is the last stage
+of a study's P(safe) (see `safety`).
 """
 
 from dataclasses import dataclass
@@ -37,7 +38,7 @@ class Calibration:
     shift: float = 0.0
 
     @staticmethod
-    def of(predicted: Array, crashed: NDArray[np.bool_]) -> "Calibration":
+    def of(predicted: Array, failed: NDArray[np.bool_]) -> "Calibration":
         """From the trials in order, with the P(safe) that the model predicted; NaN where the search did not propose."""
         proposed = np.flatnonzero(~np.isnan(predicted))[-_LATELY:]
         z = logit(np.clip(predicted[proposed], 1.0 - _MOST, _MOST))
@@ -46,7 +47,7 @@ class Calibration:
         found = usual.copy()
         for _ in range(_STEPS):
             p = expit(found @ inputs)
-            slope = inputs @ (~crashed[proposed] - p) - (found - usual) / spreads**2
+            slope = inputs @ (~failed[proposed] - p) - (found - usual) / spreads**2
             step = np.linalg.solve((inputs * p * (1.0 - p)) @ inputs.T + np.diag(spreads**-2.0), slope)
             found += np.clip(step, -1.0, 1.0)
             if np.abs(step).max() < _TOLERANCE:

@@ -83,6 +83,7 @@ class Situation:
     pending: int
     trials_left: int | None
     gained: float = 0.0  # how far the best success lies below the worst
+    stopped: NDArray[np.bool_] | None = None  # which trials were stopped before they could crash
 
     def log_gain(self, floor: float) -> float:
         """The largest log value of candidates with at least this P(safe)."""
@@ -110,17 +111,22 @@ class Situation:
 
     @property
     def _impatience(self) -> float:
-        """One, and more the more crashes there were since the last new best."""
+        """One, and more the more crashes there were since the last new best, or trials that were about to."""
         known = np.isfinite(self.cost)
         last = int(np.argmin(np.where(known, self.cost, np.inf))) if known.any() else 0
-        return max(1.0, float(self.crashed[last:].sum()) / _PATIENT)
+        return max(1.0, float(self._failed[last:].sum()) / _PATIENT)
+
+    @property
+    def _failed(self) -> NDArray[np.bool_]:
+        return self.crashed if self.stopped is None else self.crashed | self.stopped
 
     def is_paid_for(self, price: float) -> bool:
         """Whether the last crash was as many trials ago as one costs, or more after many without a new best.
 
-        A pending trial may be another crash.
+        A pending trial may be another crash; one that was stopped is as long ago as a crash would be.
         """
-        since = int(np.argmax(self.crashed[::-1])) if self.crashed.any() else len(self.crashed)
+        failed = self._failed
+        since = int(np.argmax(failed[::-1])) if failed.any() else len(failed)
         return since + 1 >= price * self._impatience * (1 + self.pending)
 
     def hopeful(self, price: float) -> float:

@@ -10,7 +10,6 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
 
 from crashbo.models import hyperpriors, latent, thresholds
 from crashbo.models.bystander import fit_bystander, without_labels, without_measurements
@@ -48,7 +47,6 @@ _FINEST, _COARSEST = 1e-3, 0.03
 # fitted: on eight families of crashbo.problems in 2 to 6 dimensions, seeds 0 to 4, after 10 to 50 trials. A measured
 # cause was taken for a bystander in one of 340 cases, after ten trials; a bystander was found out in 31 of 41
 _LEAD = 2.5  # nats by which the bystander's hypothesis must lead
-_LOG_RIVAL = float(np.log(0.25))  # fitted: benchmarks/thresholds.py: prior odds that what is measured is not the cause
 _FEW_CRASHES = 2  # judgement: one crash says little of its cause
 # judgement: what time allows; share by which trials must grow, per nat that it lies behind, before it is fitted again
 _PATIENCE = 0.1
@@ -70,6 +68,13 @@ class Observations:
     noise_std: tuple[float | None, ...]
     thresholds: tuple[GivenThreshold, ...]
     censored: NDArray[np.bool_] | None = None  # (n, G), where Y is only a lower bound
+    reached: Array | None = None  # (n, G), the last readings before a crash; NaN where they are not known
+    stops_at: float = 0.5  # probability of a crash at which a guard stops a trial
+
+    @property
+    def stopped(self) -> NDArray[np.bool_]:
+        """Which trials were stopped before they could crash: they have neither label nor cost."""
+        return ~(self.succeeded | self.crashed)
 
     @property
     def costed(self) -> NDArray[np.bool_]:
@@ -81,7 +86,8 @@ class Observations:
         known = set(numbers)
         rows = np.array([number in known for number in self.numbers], dtype=bool)
         told = hashlib.blake2b(digest_size=16)
-        for values in (self.X, self.cost, self.Y, self.crashed, self.censored):
+        stopped = self.stopped if self.stopped.any() else None  # studies without one keep the digests that they had
+        for values in (self.X, self.cost, self.Y, self.crashed, self.censored, stopped, self.reached):
             told.update(b"" if values is None else np.ascontiguousarray(values[rows]).tobytes())
         told.update(repr(self.blame and [self.blame[i] for i in np.flatnonzero(rows).tolist()]).encode())
         return told.hexdigest()
@@ -89,7 +95,7 @@ class Observations:
     def labels_only(self) -> "Observations":
         """The same trials without measurements: one unmeasured constraint, informed by labels alone."""
         nothing = np.full((len(self.numbers), 1), np.nan)
-        return replace(self, Y=nothing, blame=None, censored=None, noise_std=(None,), thresholds=(None,))
+        return replace(self, Y=nothing, blame=None, censored=None, reached=None, noise_std=(None,), thresholds=(None,))
 
 
 @dataclass(frozen=True)
@@ -170,9 +176,11 @@ class Surrogates:
         kept = self.memory.bystander
         return kept.since if kept is not None and kept.ensemble is not None else 0
 
-    def safety(self, calibration: Calibration) -> Safety:
-        """log P(safe), corrected as the study's own proposals demand."""
-        return Safety(self.ensemble, calibration, self.bystanders, self._limits)
+    def safety(self, calibration: Calibration, ceilings: Array | None = None) -> Safety:
+        """log P(safe), corrected as the study's own proposals demand; a success keeps below `ceilings`, (G,)."""
+        if self.bystanders is not None:
+            return Safety(self.ensemble, calibration, self.bystanders, self._limits)
+        return Safety(replace(self.ensemble, ceilings=ceilings), calibration)
 
     @cached_property
     def _limits(self) -> LogGamma | None:
@@ -251,7 +259,7 @@ def fit_surrogates(
     """
     cost_prior = cost_prior or hyperpriors.of_cost(seen.X.shape[1])
     crash_prior = crash_prior or hyperpriors.of_crash(seen.X.shape[1])
-    data = hybrid_data(seen.X, seen.Y, seen.crashed, seen.blame, seen.censored, whole=True)
+    data = hybrid_data(seen.X, seen.Y, seen.crashed, seen.blame, seen.censored, seen.stopped, seen.reached, whole=True)
     parametrisations = parametrise_all(data, crash_prior, noise_std=seen.noise_std, thresholds=seen.thresholds)
     costs = Costs.of(seen.X[seen.costed], seen.cost[seen.costed])
     doubtful = doubtful and _is_doubtful(seen, data)
@@ -278,27 +286,6 @@ def fit_surrogates(
     return Surrogates(
         cost, ensemble, parametrisations, found.fitted, kept, len(costs.X), bystanders, found.noise_is_open
     )
-
-
-def doubts(seen: Observations, models: Surrogates) -> Array:
-    """The probability, for each constraint, that no crash was of its making, (G,).
-
-    Beside the other constraints it has a rare rival that nobody measures (`models.bystander`).
-    """
-    if not seen.crashed.any():
-        return np.ones(seen.Y.shape[1])
-    model = models.crash_model
-    innocent = np.asarray(np.prod(1.0 - model.blame(), axis=0))
-    data = model.posterior.data
-    if not _may_be_a_bystander(seen, data):
-        return innocent
-    prior = hyperpriors.of_crash(seen.X.shape[1])
-    kept = models.memory.bystander
-    starts = {} if kept is None else {"measured": kept.measured, "labels": replace(kept.labels, sites=None)}
-    rival = fit_bystander(data, prior, noise_std=seen.noise_std, enough=ENOUGH, **starts)
-    fitted = models.fitted or fit(data, models.parametrisations, start=models.memory.crash, enough=ENOUGH)
-    elsewhere = float(expit(rival.log_posterior - fitted.log_posterior + _LOG_RIVAL))
-    return elsewhere + (1.0 - elsewhere) * innocent
 
 
 class _Found(NamedTuple):

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from crashbo.search.calibration import Calibration
 from crashbo.search.dead_ends import NOWHERE, DeadEnds
+from crashbo.search.limits import ceilings
 from crashbo.search.risk import Paper, Risk
 from crashbo.search.safety import Safety
 from crashbo.search.space import Space
@@ -51,7 +52,7 @@ class Task:
     def calibration(self) -> Calibration:
         """Correction of P(safe) by the trials so far."""
         current = np.array(self.seen.numbers) >= self.surrogates.since
-        return Calibration.of(np.where(current, self.predicted, np.nan), self.seen.crashed)
+        return Calibration.of(np.where(current, self.predicted, np.nan), ~self.seen.succeeded)
 
     @cached_property
     def surrogates(self) -> Surrogates:
@@ -62,7 +63,7 @@ class Task:
     @cached_property
     def safety(self) -> Safety:
         """The study's P(safe), by these models."""
-        return self.surrogates.safety(self.calibration)
+        return self.surrogates.safety(self.calibration, ceilings(self.seen, self.surrogates))
 
 
 @dataclass(frozen=True)

@@ -257,6 +257,7 @@ def _situation(task: Task, screened: Screen, worth: Array) -> Situation:
         pending=len(task.seen.pending),
         trials_left=task.trials_left,
         gained=models.gained,
+        stopped=task.seen.stopped,
     )
 
 

@@ -66,8 +66,9 @@ class AdaptiveCost:
 def propose(task: Task, penalty: float | Array, rng: np.random.Generator) -> Proposal:
     """The point of highest EI when crashes cost `penalty`: one number, or one per trial (used where it crashed)."""
     seen = task.seen
-    known = seen.costed | seen.crashed
-    X, costs = seen.X[known], np.where(seen.crashed, penalty, seen.cost)[known]
+    failed = seen.crashed | seen.stopped  # who was stopped was about to crash
+    known = seen.costed | failed
+    X, costs = seen.X[known], np.where(failed, penalty, seen.cost)[known]
     costs = np.where(np.isfinite(costs), costs, 0.0)  # before the first success any number does
     prior = hyperpriors.of_cost(task.space.dimension)
     model = with_pending(fit_cost(X, costs, seen.cost_noise_std, prior), seen.pending)

@@ -81,7 +81,8 @@ class Pibu:
     def _classifier(self, seen: Observations) -> Posterior:
         """The classifier at its fixed hyperparameters; a pending trial counts as a crash."""
         n, m = len(seen.X), len(seen.pending)
-        sign = np.concatenate([np.where(seen.crashed, -1.0, 1.0), -np.ones(m)])[None, :]
+        labels = np.where(seen.crashed, -1.0, np.where(seen.succeeded, 1.0, 0.0))
+        sign = np.concatenate([labels, -np.ones(m)])[None, :]
         X = np.vstack([seen.X, seen.pending])
         data = HybridData(X, np.full((1, n + m), np.nan), sign, np.zeros(n + m, dtype=bool))
         hypers = Hyperparameters(

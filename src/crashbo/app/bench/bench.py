@@ -8,7 +8,7 @@ since everything that is written about a trial goes through the one lock of one 
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from crashbo.app.bench import store
@@ -306,8 +306,10 @@ class Bench:
         return best_of(self.trials, self.ledger.direction)
 
     def insight(self) -> Insight:
-        """What the models say about the study."""
-        return insight(self.ledger.study)
+        """What the models say about the study, in its units."""
+        found = insight(self.ledger.study)
+        study = replace(found.snapshot.study, units=self.definition.study.units)
+        return replace(found, snapshot=replace(found.snapshot, study=study))
 
     def _tell_open(self, number: int, told: Told, notes: dict[str, Any]) -> Trial | None:
         """Tell a trial that was running when last read; None if it may not be any more, and must be read again."""

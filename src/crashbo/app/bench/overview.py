@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crashbo.integrations.optuna.insight import Insight
+from crashbo.optimizer.checks.finding import Finding
 from crashbo.optimizer.records import Trial
 from crashbo.optimizer.view import Prediction, View
 from crashbo.search.risk import WORTHWHILE
@@ -36,6 +37,7 @@ class Level:
     learned: bool
     proven: float | None  # the farthest that a success was measured, less its noise
     words: str
+    limit: float | None = None  # the reading at which a guard stops a trial
 
 
 @dataclass(frozen=True)
@@ -82,9 +84,11 @@ class Overview:
 
     def levels(self) -> dict[str, Level]:
         """The thresholds."""
-        number = self.told[-1].number if self.told else -1
+        number, limits = self.told[-1].number if self.told else -1, self.view.limits()
         return {
-            name: Level(len(self.told), number, c.value, _plain(c.interval), c.learned, c.proven, c.words)
+            name: Level(
+                len(self.told), number, c.value, _plain(c.interval), c.learned, c.proven, c.words, _end(limits[name])
+            )
             for name, c in self.view.thresholds.items()
         }
 
@@ -109,6 +113,10 @@ class Overview:
         """Whether no trial is worth its while any more."""
         gain = self.view.gain_left() if self.told else None
         return gain is not None and gain < WORTHWHILE
+
+    def check(self) -> list[Finding]:
+        """What in the trials speaks against the models, and advice."""
+        return self.insight.check() if self.told or self.insight.snapshot.known else []
 
     def blame(self) -> dict[int, dict[str, float]]:
         """For every crash, the probability that each constraint was violated."""
@@ -159,8 +167,11 @@ def _plain(interval: tuple[float, float] | None) -> tuple[float | None, float | 
     """An interval with None for an open end, as JSON has it."""
     if interval is None:
         return None
-    low, high = (end if math.isfinite(end) else None for end in interval)
-    return low, high
+    return _end(interval[0]), _end(interval[1])
+
+
+def _end(level: float) -> float | None:
+    return level if math.isfinite(level) else None
 
 
 def history_points(told: int) -> list[int]:

@@ -120,7 +120,7 @@ def parse_result(out: str) -> Told:
     lines = [line.strip() for line in re.split(r"[\r\n]+", out) if line.strip()]
     for line in reversed(lines):
         said = _object(line)
-        if said.keys() & {"cost", "crash", "void"}:
+        if said.keys() & {"cost", "crash", "stopped", "void"}:
             return _told(said)
     last = lines[-1] if lines else ""
     if _is_text(out) and len(last) <= _LONGEST_NUMBER and _NUMBER.fullmatch(last):
@@ -149,7 +149,7 @@ def _object(line: str) -> dict[str, Any]:
 def _told(said: dict[str, Any]) -> Told:
     if "cost" in said and _not_finite(said["cost"]):
         cost, said = said["cost"], {name: value for name, value in said.items() if name != "cost"}
-        if not any(said.get(name) not in (None, False) for name in ("crash", "void")):
+        if not any(said.get(name) not in (None, False) for name in ("crash", "stopped", "void")):
             raise NotFinite(f"no finite cost: {'null' if cost is None else f'{float(cost):g}'}")
     unknown = sorted(said.keys() - set(Said.__annotations__))
     try:

@@ -6,6 +6,7 @@ May import every other layer.
 import csv
 import hashlib
 import io
+import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -22,7 +23,7 @@ from crashbo.optimizer.told import Told, judge
 from crashbo.search.space import Choice, Int
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet would run text that begins with one of these as a formula
-_TALE = ("cost", "state", "reason", "blame", "censored", "p_safe", "p_model", "origin")
+_TALE = ("cost", "state", "reason", "blame", "censored", "reached", "p_safe", "p_model", "origin")
 _MORE = ("id", "who", "told_at", "took")
 _ID = "id:"  # before a row's id, in the request of the trial that it became
 
@@ -36,7 +37,7 @@ def columns(definition: Definition, trials: Sequence[Trial]) -> list[tuple[str, 
         *params,
         ("", "cost"),
         *(("measured", name) for name in names),
-        *(("", n) for n in _TALE[1:]),
+        *(("", n) for n in _TALE[1:] if n != "reached" or any(t.reached for t in trials)),
     ]
 
 
@@ -46,6 +47,8 @@ def cell(trial: Trial, column: tuple[str, str]) -> Any:
     if kind:
         return getattr(trial, kind).get(name)
     value = getattr(trial, name)
+    if isinstance(value, dict):
+        return json.dumps(value) if value else None
     return " ".join(value) if isinstance(value, tuple) else value
 
 
@@ -91,7 +94,7 @@ class ImportPlan:
 def from_csv(definition: Definition, text: str) -> list[Row]:
     """The trials of a CSV, all checked: a column per parameter, the cost, and any other columns of `to_csv`.
 
-    `state` is success, crash or void. It may be left out for rows with a cost, which are successes.
+    `state` is success, crash, stopped or void. It may be left out for rows with a cost, which are successes.
     """
     reader = csv.DictReader(io.StringIO(text.removeprefix("\ufeff")))
     header = [_read(name) for name in reader.fieldnames or ()]
@@ -199,10 +202,22 @@ def _told(row: dict[str, Any], measured: dict[str, float]) -> Told:
         return Told.of(cost=cost, measured=measured, censored=censored, note=reason)
     if state == "crash":
         blame, censored = _names(row, "blame"), _names(row, "censored")
-        return Told.of(crash=reason or True, measured=measured, blame=blame, censored=censored)
+        return Told.of(crash=reason or True, measured=measured, blame=blame, censored=censored, reached=_reached(row))
+    if state == "stopped":
+        return Told.of(stopped=measured, note=reason)
     if state == "void":
         return Told.of(void=reason or True)
-    raise ValueError(f"state must be success, crash or void where there is no cost; got {state!r}")
+    raise ValueError(f"state must be success, crash, stopped or void where there is no cost; got {state!r}")
+
+
+def _reached(row: dict[str, Any]) -> Any:
+    text = row.get("reached")
+    if not text:
+        return None
+    try:
+        return json.loads(text)
+    except ValueError:
+        raise ValueError(f"reached must be a JSON object of readings by constraint; got {text!r}") from None
 
 
 def _names(row: dict[str, Any], column: str) -> list[str]:

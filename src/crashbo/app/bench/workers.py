@@ -22,6 +22,7 @@ from typing import Any, TypeVar
 from crashbo.app.bench.bench import Bench
 from crashbo.app.bench.overview import Expectation, Level, Overview, Slice
 from crashbo.integrations.optuna.proposer import Batch, Proposer
+from crashbo.optimizer.checks.finding import Finding
 from crashbo.optimizer.records import Trial
 from crashbo.processes import Orphaned
 
@@ -133,6 +134,10 @@ class Viewer:
         """Cost and P(safe) over one or two parameters, from the models of the last picture."""
         return self.worker.run(_slice, axes, at, size)
 
+    def check(self, voids: int) -> list[Finding]:
+        """What in the trials speaks against the models, and advice; there are so many voids, which no picture shows."""
+        return self.worker.run(_check, voids)
+
     def levels_before(self, count: int) -> dict[str, Level]:
         """The thresholds after the first `count` told trials of the last picture."""
         return self.worker.run(_levels_before, count)
@@ -140,7 +145,9 @@ class Viewer:
 
 def digest_of(trials: Sequence[Trial]) -> Digest:
     """The data that the models learn from, as a hashable value."""
-    return tuple((t.number, t.state, t.cost, repr(t.measured), t.blame, t.censored) for t in trials if t.counts)
+    return tuple(
+        (t.number, t.state, t.cost, repr(t.measured), t.blame, t.censored, repr(t.reached)) for t in trials if t.counts
+    )
 
 
 # The rest of this file runs in a worker process, for one study.
@@ -205,6 +212,12 @@ def _expect(params: list[dict[str, Any]]) -> list[Expectation]:
 
 def _slice(axes: list[str], at: dict[str, Any], size: int) -> Slice:
     return _cache.overview.slice(axes, at, size)
+
+
+def _check(voids: int) -> list[Finding]:
+    if len(_cache.overview.insight.snapshot.voids) != voids:
+        _cache.overview = Overview(_cache.bench.insight())
+    return _cache.overview.check()
 
 
 def _levels_before(count: int) -> dict[str, Level]:

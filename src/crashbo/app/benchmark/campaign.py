@@ -109,7 +109,9 @@ def benchmark(options: argparse.Namespace) -> str:
     workers = options.workers or cores()
     specs = design.specs()
     if options.dry_run:
-        return _plan(design, Forecast().left(specs, workers), workers)
+        finished = _finished(options.output / "runs")
+        todo = [spec for spec in specs if spec not in finished]
+        return _plan(design, Forecast(finished.values()).left(todo, workers), workers, len(todo))
     log: RunLog[Spec, Run] = RunLog(options.output / "runs", plain, revived)
     with log:
         runs = [log.runs[spec] for spec in specs if spec in log.runs]
@@ -126,6 +128,15 @@ def benchmark(options: argparse.Namespace) -> str:
     page = options.output / "index.html"
     page.write_text(report.page(summary, origin), encoding="utf-8")
     return "\n".join([*report.in_words(summary), f"Report    {page}"])
+
+
+def _finished(folder: Path) -> dict[Spec, Run]:
+    """What was run before; nothing is created."""
+    if not folder.is_dir():
+        return {}
+    log: RunLog[Spec, Run] = RunLog(folder, plain, revived)
+    with log:
+        return log.runs
 
 
 def _run(
@@ -173,24 +184,33 @@ def seeds_of(words: str) -> list[int]:
 
 def _methods(options: argparse.Namespace) -> tuple[str, ...]:
     if options.methods and options.methods != _ALL:
-        return _unique(options.methods)
+        named = _unique(options.methods)
+        if not named:
+            raise ValueError(f"methods must name at least one; got {options.methods!r}. Write eicc,random.")
+        return named
     return _QUICK_METHODS if options.quick else tuple(methods.names())
 
 
 def _family_cases(options: argparse.Namespace, seeds: Sequence[int]) -> list[Case]:
     word = options.families or (_NONE if options.problems and options.problems != _NONE else _ALL)
     names = families.names() if word == _ALL else [] if word == _NONE else _unique(word)
-    dimensions = None
-    if options.dimensions:
-        if not all(word.isdecimal() for word in listed(options.dimensions)):
-            raise ValueError(f"dimensions must be whole numbers; got {options.dimensions!r}. Write 2,8, for example.")
-        dimensions = [int(word) for word in _unique(options.dimensions)]
-        if min(dimensions) < families.LOWEST:
-            raise ValueError(
-                f"dimensions must be whole numbers from {families.LOWEST} on; got {options.dimensions!r}. Write 2,8."
-            )
+    dimensions = _dimensions(options.dimensions, names) if options.dimensions else None
     found = cases.of_families(names, seeds, dimensions)
     return [case for case in found if case.dimension <= _QUICK_DIMENSION] if options.quick and not dimensions else found
+
+
+def _dimensions(words: str, names: Sequence[str]) -> list[int]:
+    """Numbers of parameters, each of which one of the families has at least."""
+    most = max((families.family(name).most for name in names), default=families.LOWEST)
+    if not listed(words) or not all(word.isdecimal() for word in listed(words)):
+        raise ValueError(f"dimensions must be whole numbers; got {words!r}. Write 2,8, for example.")
+    found = [int(word) for word in _unique(words)]
+    if not families.LOWEST <= min(found) <= max(found) <= most:
+        raise ValueError(
+            f"dimensions must be from {families.LOWEST} to {most} in these families; got {words!r}. Others have up to "
+            f"{max(families.family(name).most for name in families.names())}."
+        )
+    return found
 
 
 def _problem_cases(options: argparse.Namespace, seeds: Sequence[int]) -> list[Case]:

@@ -30,6 +30,7 @@ from crashbo.benchmark.summary import (
 )
 
 _LEAST = 1e-3  # mean regrets below it are drawn there
+_AT_ONCE = 1e-5  # seconds: the last digit that is kept of a suggestion's time
 _OWN = dict(zip(OURS, ((MODEL, "o"), ("#56B4E9", "s")), strict=True))  # colour and marker
 _PEERS = ("#D55E00", "#009E73", "#CC79A7", "#B8860B")  # of the best, by rank
 _MUTED = ("#8C8C8C", "#A08A6A", "#7C97A3", "#9A86A4")
@@ -152,14 +153,14 @@ def draw_effort(summary: Summary, look: Mapping[str, Look]) -> Figure:
     """Wasted trials, and the time of a suggestion, with intervals."""
     figure = Figure(figsize=(_WIDTH, 1.0 + 0.23 * len(look)), layout="constrained")
     waste, time = figure.subplots(1, 2, sharey=True)
-    for axes, name, what, scale in (
-        (waste, "Wasted trials, %", wasted_share, 100.0),
-        (time, "Seconds per suggestion", suggestion_seconds, 1.0),
+    for axes, name, what, scale, least in (
+        (waste, "Wasted trials, %", wasted_share, 100.0, 0.0),
+        (time, "Seconds per suggestion", suggestion_seconds, 1.0, _AT_ONCE),
     ):
         dress(axes)
         title(axes, name, "mean over cases, 95 % interval")
         for y, (method, style) in enumerate(look.items()):
-            found = Estimate(*(scale * value for value in summary.estimate(method, what)))
+            found = Estimate(*np.maximum(scale * np.array(summary.estimate(method, what)), least))
             axes.plot([found.low, found.high], [y, y], color=style.color, linewidth=2.4, alpha=0.45, zorder=3)
             axes.plot(found.mean, y, style.marker, color=style.color, markersize=6.5, zorder=4, clip_on=False, **_EDGE)
     waste.set_yticks(range(len(look)), [label(method) for method in look])

@@ -20,6 +20,7 @@ def add_to(commands: Any) -> None:
     demo.add_argument(
         "--seed", type=_seed, default=0, metavar="N", help="of robot and optimiser (default: %(default)s)"
     )
+    demo.add_argument("--guard", action="store_true", help="stop jumps before the boards trip")
     _add_output(demo, "crashbo-demo")
     demo.set_defaults(run=_demo)
     illustrate = commands.add_parser(
@@ -64,10 +65,10 @@ def _demo(options: argparse.Namespace) -> Answer | str:
 
     folder = writable(options.output)
     try:
-        story = demo.play(options.trials, options.seed, _say)
+        story = demo.play(options.trials, options.seed, _say, guarded=options.guard)
         _say("Saving films and figures ...")
         return f"Report    {demo_files.save(story, folder)}"
-    except demo.Stopped as stopped:
+    except demo.Interrupted as stopped:
         return Answer(f"\n{stopped}", None, 130)
     except KeyboardInterrupt:
         return Answer(f"\nStopped while saving: there is no report in {folder}.", None, 130)

@@ -198,7 +198,8 @@ def _thresholds(options: argparse.Namespace) -> Answer:
     lines = []
     for name, level in levels.items():
         at = "" if level.value is None else "crashes at " if None not in (level.interval or ()) else "threshold "
-        lines.append(f"{name}: {at}{level.words}")
+        stops = "" if level.limit is None else f"; a guard stops at {level.limit:.4g}"
+        lines.append(f"{name}: {at}{level.words}{stops}")
     return Answer("\n".join(lines) or "No constraint is measured.", {n: asdict(level) for n, level in levels.items()})
 
 

@@ -47,6 +47,16 @@ def add_to(commands: Any) -> None:
             metavar="NAME",
             help="a measurement that was cut off: the true value lies there or beyond",
         )
+        parser.add_argument(
+            "--stopped",
+            action="append",
+            default=[],
+            metavar="NAME=X",
+            help="it was stopped before it could crash, at this reading",
+        )
+        parser.add_argument(
+            "--reached", action="append", default=[], metavar="NAME=X", help="of a crash, the last reading before it"
+        )
         parser.add_argument("--void", nargs="?", const=True, metavar="WHY", help="another fault: nothing is learnt")
         parser.add_argument("--note", metavar="WORDS", help="words to keep with it")
     for parser in (ask, tell, fix, undo, halt, resume):
@@ -116,7 +126,8 @@ def _ran(options: argparse.Namespace, bench: "Bench") -> dict[str, Any]:
 def trial_text(definition: "Definition", trial: "Trial") -> str:
     """A trial in one line."""
     units = definition.study.units
-    words = [f"Trial {trial.number} is {'pending' if trial.state == 'pending' else f'a {trial.state}'}"]
+    state = f"a {trial.state}" if trial.state in ("success", "crash", "void") else trial.state
+    words = [f"Trial {trial.number} is {state}"]
     if trial.cost is not None:
         words.append(f"{definition.label} {number(trial.cost, units.get('cost', ''))}")
     beyond = {
@@ -134,21 +145,28 @@ def trial_text(definition: "Definition", trial: "Trial") -> str:
 def _told(options: argparse.Namespace) -> "Told":
     from crashbo.optimizer.told import Told
 
-    measured = {}
-    for text in options.measured:
-        name, equals, value = text.rpartition("=")
-        try:
-            measured[name] = float(value)
-        except ValueError:
-            equals = ""
-        if not (name and equals):
-            raise Refusal(f"--measured must be NAME=NUMBER; got {text!r}. Mend it.")
+    measured, stopped, reached = (_readings(options, name) for name in ("measured", "stopped", "reached"))
     return Told.of(
         cost=options.cost,
-        measured=measured or None,
+        measured=measured,
+        stopped=stopped,
+        reached=reached,
         crash=options.crash,
         blame=options.blame or None,
         void=options.void,
         censored=options.censored or None,
         note=options.note,
     )
+
+
+def _readings(options: argparse.Namespace, option: str) -> dict[str, float] | None:
+    found = {}
+    for text in getattr(options, option):
+        name, equals, value = text.rpartition("=")
+        try:
+            found[name] = float(value)
+        except ValueError:
+            equals = ""
+        if not (name and equals):
+            raise Refusal(f"--{option} must be NAME=NUMBER; got {text!r}. Mend it.")
+    return found or None

@@ -2,6 +2,7 @@
 
 import { call, enter, insist, listen, Refused, requestId } from "./api.js";
 import { blameTable, costChart, levelChart, matterBars } from "./charts.js";
+import { checkList } from "./checks.js";
 import { importDialog, nameDialog, studiesDialog, tokenDialog, trialDialog } from "./dialogs.js";
 import { byId, el, number, show, when, withUnit } from "./dom.js";
 import { findings } from "./findings.js";
@@ -62,6 +63,7 @@ function draw() {
   findings(byId("found"), byId("findings"), state);
   costChart(byId("chart-cost"), state, point);
   drawLevels();
+  checkList(byId("checks"), state, point);
   slices.update(state, now.trial);
   matterBars(byId("chart-matter"), state);
   blameTable(byId("chart-blame"), state, point);

@@ -45,6 +45,11 @@ export function outcomeIn(form, study, kind) {
     if (note) body.note = note;
   } else {
     if (cost !== undefined && form.dataset.sure !== kind) { form.dataset.sure = kind; throw new Error(`A ${kind} has no ${study.cost.label}. Press ${kind} again to leave it out.`); }
+    if (kind === "stopped") {
+      if (!Object.keys(body.measured).length) throw new Error("A stopped trial has a reading: the one at which it was stopped.");
+      delete body.censored;
+      return { stopped: body.measured, ...(note ? { note } : {}) };
+    }
     body[kind] = note || true;
     if (kind === "crash") body.blame = ticked(form, "blame");
   }

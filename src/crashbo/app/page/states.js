@@ -9,6 +9,7 @@ import { svg } from "./dom.js";
 export const STATES = {
   success: { word: "success", many: "successes", counted: true, shape: "dot", cls: "success", rail: false, order: 0, told: true },
   crash: { word: "crash", many: "crashes", counted: true, shape: "cross", cls: "cross", rail: true, order: 1, told: true },
+  stopped: { word: "stopped", many: "stopped", counted: false, shape: "square", cls: "stopped", rail: true, order: 1, told: true },
   void: { word: "void", many: "voids", counted: true, shape: "ring", cls: "ring", rail: true, order: null, told: true },
   pending: { word: "pending", many: "pending", counted: false, shape: "circle", cls: "pending", rail: false, order: 2, told: false },
 };

@@ -4,7 +4,7 @@
 |---|---|
 | bodies | what clients may send, with limits |
 | answers | what they get |
-| guard | access control (token, host, body size) and response headers |
+| gate | access control (token, host, body size) and response headers |
 | ask_queue | requests that wait for a trial |
 | live | the current state of the study, models included; tells listeners when it changes |
 | api | the routes |

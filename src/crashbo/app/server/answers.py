@@ -13,7 +13,7 @@ from crashbo.app.bench.definition import Definition
 from crashbo.app.server.live import Live
 from crashbo.integrations.optuna.ledger import Entry
 from crashbo.optimizer.records import Constraint
-from crashbo.search.space import Choice, Int
+from crashbo.search.space import Choice, Int, is_number
 from crashbo.version import __version__
 
 _PARAMS = {"knee": 0.31, "hip": 0.62}
@@ -31,6 +31,7 @@ _TRIAL = {
     "admissible": True,
     "repeats": None,
     "p_model": 0.95,
+    "reached": {},
 }
 _MOST_ROWS = 500  # of a table, that are shown before it is imported
 
@@ -65,6 +66,7 @@ class TrialAnswer(BaseModel):
     admissible: bool
     repeats: int | None
     p_model: float | None
+    reached: dict[str, float]
 
 
 class EntryAnswer(TrialAnswer):
@@ -101,6 +103,27 @@ class LevelAnswer(BaseModel):
     learned: bool
     proven: float | None
     words: str
+    limit: float | None
+
+
+class FindingAnswer(BaseModel):
+    """What speaks against the models, or advice."""
+
+    kind: str
+    words: str
+    trials: list[int]
+    remedy: str
+    advice: bool
+    strength: float
+
+
+class GuardAnswer(BaseModel):
+    """Readings at which a trial that runs is to be stopped, by constraint; null where none is known yet."""
+
+    model_config = _example({"limits": {"current": 108.2}, "sides": {"current": "above"}})
+
+    limits: dict[str, float | None]
+    sides: dict[str, str]
 
 
 class BestAnswer(BaseModel):
@@ -119,6 +142,7 @@ class InsightAnswer(BaseModel):
     influence: dict[str, dict[str, float]]
     exhausted: bool
     told: int
+    findings: list[FindingAnswer] | None
     expected: dict[str, Any]
     history: dict[str, list[LevelAnswer]]
 
@@ -199,8 +223,24 @@ def insight_of(live: Live) -> dict[str, Any] | None:
     return {
         **picture,
         "told": len(live.picture.digest),
+        "findings": findings_of(live),
         "expected": {number: asdict(e) for number, e in live.expected.items()},
         "history": {name: [asdict(level) for level in levels] for name, levels in live.history.items()},
+    }
+
+
+def findings_of(live: Live) -> list[dict[str, Any]] | None:
+    """What in the trials speaks against the models, the strongest first; then advice. None until it is known."""
+    return None if live.findings is None else [asdict(finding) for finding in live.findings]
+
+
+def guard_of(live: Live) -> dict[str, Any]:
+    """Limits for whoever watches a trial while it runs; before any trial was told, thresholds that were given."""
+    measured, levels = live.bench.definition.study.measured, {} if live.picture is None else live.picture.levels
+    known = {c.name: c.threshold if is_number(c.threshold) else None for c in measured}
+    return {
+        "limits": known | {name: level.limit for name, level in levels.items()},
+        "sides": {c.name: c.side for c in measured},
     }
 
 

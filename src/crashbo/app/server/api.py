@@ -23,11 +23,13 @@ from crashbo.app import report
 from crashbo.app.bench import table
 from crashbo.app.bench.bench import Asked
 from crashbo.app.bench.checks import Conflict, Missing
-from crashbo.app.server import guard
+from crashbo.app.server import gate
 from crashbo.app.server.answers import (
     BestAnswer,
     EntryAnswer,
     Error,
+    FindingAnswer,
+    GuardAnswer,
     HaltAnswer,
     ImportAnswer,
     InsightAnswer,
@@ -38,6 +40,8 @@ from crashbo.app.server.answers import (
     StudyAnswer,
     TrialAnswer,
     entry_out,
+    findings_of,
+    guard_of,
     insight_of,
     plan_out,
     state_of,
@@ -105,11 +109,11 @@ def create_app(live: Live, token: str | None) -> FastAPI:
     _add_tables(app, live)
     _add_trials(app, live)
     _add_corrections(app, live)
-    slowly = guard.Brake()
+    slowly = gate.Brake()
     _add_session(app, token, slowly)
     _add_page(app)
     _declare_token(app, token)
-    app.add_middleware(guard.Guard, token=token, slowly=slowly)
+    app.add_middleware(gate.Gate, token=token, slowly=slowly)
     return app
 
 
@@ -173,6 +177,18 @@ def _add_models(app: FastAPI, live: Live) -> None:
     )
     def thresholds() -> Response:
         return _json({} if live.picture is None else {n: asdict(v) for n, v in live.picture.levels.items()})
+
+    @app.get(
+        "/api/check",
+        summary="What in the trials speaks against the models, and advice; null until it is known",
+        response_model=list[FindingAnswer] | None,
+    )
+    def check() -> Response:
+        return _json(findings_of(live))
+
+    @app.get("/api/guard", summary="Readings at which to stop a trial that runs", response_model=GuardAnswer)
+    def guard() -> Response:
+        return _json(guard_of(live))
 
     @app.get("/api/insight", summary="What the models say about the trials", response_model=InsightAnswer | None)
     def insight() -> Response:
@@ -273,15 +289,15 @@ def _written(live: Live, trial: Trial) -> Response:
     return _json(asdict(trial))
 
 
-def _add_session(app: FastAPI, token: str | None, slowly: guard.Brake) -> None:
-    @app.post(guard.SESSION, summary="Store the token in a cookie, for browsers", status_code=204)
+def _add_session(app: FastAPI, token: str | None, slowly: gate.Brake) -> None:
+    @app.post(gate.SESSION, summary="Store the token in a cookie, for browsers", status_code=204)
     async def session(body: SessionBody, response: Response) -> None:
         if token is None:
             return
-        if not guard.same(body.token, token):
+        if not gate.same(body.token, token):
             await slowly.wait()
             raise HTTPException(401, "token must be that of this server. Look at where it was started.")
-        response.set_cookie(guard.COOKIE, guard.cookie_of(token), httponly=True, samesite="strict", max_age=30 * 86400)
+        response.set_cookie(gate.COOKIE, gate.cookie_of(token), httponly=True, samesite="strict", max_age=30 * 86400)
 
 
 def _add_page(app: FastAPI) -> None:

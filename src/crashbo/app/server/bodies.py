@@ -38,7 +38,7 @@ class AskBody(Body):
 
 
 class TellBody(Body):
-    """The outcome of a trial: exactly one of cost, crash and void."""
+    """The outcome of a trial: exactly one of cost, crash, stopped and void."""
 
     model_config = _example({"cost": 0.71, "measured": {"current": 96.3}, "request": "t1", "who": "Ann"})
 
@@ -48,6 +48,12 @@ class TellBody(Body):
     blame: Name | Names | None = Field(None, description="Constraints violated.")
     censored: Yes | Name | Names | None = Field(
         None, description="Readings in `measured` that were cut off: the true value lies there or beyond. True: all."
+    )
+    reached: Annotated[dict[Name, Number], Field(max_length=100)] | None = Field(
+        None, description="Of a crash, the last readings before it, by constraint."
+    )
+    stopped: Annotated[dict[Name, Number], Field(max_length=100)] | None = Field(
+        None, description="It was stopped before it could crash, at these readings, by constraint."
     )
     void: Yes | Text | None = Field(None, description="Something else went wrong: true, or what.")
     note: Text | None = Field(None, description="Words to keep with it; of a crash or a void, the same as its reason.")

@@ -25,6 +25,7 @@ from crashbo.app.bench.workers import (
 )
 from crashbo.app.server.ask_queue import AskQueue
 from crashbo.integrations.optuna.ledger import Entry
+from crashbo.optimizer.checks.finding import Finding
 
 _LOOK_AGAIN = 1.0  # seconds between readings of the store, which others may write to
 _BREATH = 0.2  # seconds at least, so that many tells at once need only one reading
@@ -49,6 +50,8 @@ class Live:
         self.picture: Picture | None = None
         self.expected: dict[int, Expectation] = {}  # by number of the running trials
         self.history: dict[str, list[Level]] = {}
+        self.findings: list[Finding] | None = None  # None until they are known
+        self._voids = 0  # that they were found with
         self._levels: dict[Digest, dict[str, Level]] = {}  # by the data that they were learnt from
         self._seen: list[Entry] | None = None  # as last read from the store
         self._listeners: set[tuple[asyncio.AbstractEventLoop, asyncio.Queue[Signs]]] = set()
@@ -127,12 +130,13 @@ class Live:
         if digest != (self.picture.digest if self.picture else ()):
             self._look()
         self._expect(entries)
+        self._check(sum(e.trial.state == "void" for e in entries))
         self._remember()
 
     def _look(self) -> None:
         """Fit the models again, in the worker process."""
         self._set_thinking(True)
-        self.picture, self.expected = self._viewer.picture(), {}
+        self.picture, self.expected, self.findings = self._viewer.picture(), {}, None
         if self.picture is not None:
             self._levels[self.picture.digest] = self.picture.levels
         self._draw_history()
@@ -147,6 +151,14 @@ class Live:
             return
         found = self._viewer.expect([t.params for t in pending])
         self.expected = {t.number: e for t, e in zip(pending, found, strict=True)}
+        self._publish()
+
+    def _check(self, voids: int) -> None:
+        """What speaks against the models: after everything that somebody waits for."""
+        known = self.findings is not None and voids == self._voids
+        if self.picture is None or known or self._poke.is_set():
+            return
+        self.findings, self._voids = self._viewer.check(voids), voids
         self._publish()
 
     def _remember(self) -> None:

@@ -11,7 +11,7 @@ import uvicorn
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
 from crashbo.app.server.api import create_app
-from crashbo.app.server.guard import PATIENCE, is_loopback
+from crashbo.app.server.gate import PATIENCE, is_loopback
 from crashbo.app.server.live import Live
 
 _SHORTEST = 8

@@ -7,7 +7,9 @@ What is followed (PyNomad.usage(), PyNomad.help(), NOMAD 4.6, and its issues 74 
   where it has one; an Int is an integer ("I"). NOMAD 4 has no categorical type: a Choice is an integer, its index.
 - A crash is a failed evaluation: the callback returns 0, and NOMAD never comes back to that point.
 - The start is X0. Without one, Latin hypercube points are (LH_SEARCH, as issue 74 advises), a quarter of the trials
-  but at most 10. NOMAD gives up if all of these fail (run flag -3): then we begin again with another seed.
+  but at most 10. The issue adds EVAL_OPPORTUNISTIC false, so that no point is left out; 4.6 evaluates them all without
+  it, and with it would poll in full from then on, which is a poor use of few trials. NOMAD gives up if all of these
+  fail (run flag -3): then we begin again with another seed.
 - When the mesh has converged, NOMAD ends; trials that are left stay unused.
 - From 50 parameters on NOMAD says that it switches its quadratic models off, but still builds them to choose and sort
   directions, which takes minutes each: there that is switched off, too (DIRECTION_TYPE, EVAL_QUEUE_SORT).

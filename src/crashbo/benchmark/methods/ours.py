@@ -38,7 +38,7 @@ def _of_labels(name: str, label: str, pace: float) -> Method:
 _PAPER = partial(run, risk="paper")
 
 METHODS = (
-    Method("eicc", "crashbo", run, pace=0.025),
+    Method("eicc", "crashbo", run, pace=0.035),
     Method("eicc-labels", "crashbo, labels only", partial(run, measures=False), pace=0.025),
     Method("eicc-paper", "EIC², paper's rule", _PAPER, pace=0.02),
     Method("eicc-paper-labels", "EIC², paper's rule, labels only", partial(_PAPER, measures=False), pace=0.02),

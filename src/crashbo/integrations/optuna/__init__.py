@@ -8,10 +8,11 @@ its own `CrashSampler`. What is stored where:
 | where | key | what |
 |---|---|---|
 | trial, user attribute | `measured:NAME` | a measurement (`measure`) |
-| | `crashbo:state` | "crash", "void", or "error": a FAIL by an exception that was caught, or without a cost |
+| | `crashbo:state` | "crash", "stopped", "void", or "error": a FAIL by a caught exception, or without a cost |
 | | `crashbo:reason` | why it failed, or the note of a success, text |
 | | `crashbo:blame` | names of the constraints that a crash violated, as told |
 | | `crashbo:censored` | names of the measurements that were cut off |
+| | `crashbo:reached` | of a crash, the last readings before it, by constraint |
 | | `crashbo:p_safe` | P(safe) when it was proposed |
 | trial, system attribute | `crashbo:proposal` | the whole proposal, its origin, whether its risk was admissible |
 | | `crashbo:lease` | seconds since 1970 until which its worker is assumed to be alive |
@@ -31,6 +32,7 @@ How a stored trial is read (`records`):
 |---|---|
 | COMPLETE, or PRUNED with a value | success; if the value is infinite, as any other FAIL |
 | FAIL marked "crash": `raise Crash`, `tell(crash=...)`, `study.tell(trial, state=FAIL)` | crash |
+| FAIL marked "stopped": `raise Stopped`, `tell(stopped=...)` | stopped |
 | FAIL marked "void": `raise Void`, `tell(void=...)`, an exception that ends the study | void |
 | RUNNING past its lease, or FAIL with a heartbeat and no mark: a death | void; again at its setting: `on_death` |
 | any other FAIL: an exception that was caught, no cost, another sampler's | crash; void with `on_fail="void"` |

@@ -17,6 +17,9 @@ from crashbo.integrations.optuna.settings import Settings
 from crashbo.integrations.optuna.snapshot import Snapshot
 from crashbo.integrations.optuna.spaces import Axes, common, company, singles
 from crashbo.integrations.optuna.stored import Reading
+from crashbo.optimizer.checks.everything import check
+from crashbo.optimizer.checks.finding import Finding
+from crashbo.optimizer.guard import Guard
 from crashbo.optimizer.optimizer import Optimizer
 from crashbo.optimizer.records import AnyConstraint, Fault, Trial
 from crashbo.optimizer.study import Constraints, Noise, best_of
@@ -82,9 +85,18 @@ class Insight:
                 raise ValueError(f"params must name each of {self.params}; got {dict(p)!r}. Add {missing}.")
         return self.view.p_safe([self.snapshot.axes.inward(p) for p in params])
 
+    def guard(self, p: float | None = None) -> Guard:
+        """What stops a trial while it runs, before it crashes, as `Optimizer.guard`."""
+        return self.view.guard(p)
+
     def blame(self, number: int) -> dict[str, float]:
         """Probability that each constraint was violated in a trial that crashed; they need not sum to one."""
         return self.view.blame(number)
+
+    def check(self) -> list[Finding]:
+        """What in the trials speaks against the model, in words, with a remedy: the strongest first; then advice."""
+        trials = sorted((*self.snapshot.trials, *self.snapshot.known), key=lambda t: t.number)
+        return check(replace(self.view, trials=tuple(trials)), self.outward)
 
     def outward(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """From the models' params to Optuna's."""

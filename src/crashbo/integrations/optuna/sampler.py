@@ -24,9 +24,9 @@ from crashbo.integrations.optuna.settings import Settings, declared
 from crashbo.integrations.optuna.snapshot import Snapshot, Suggestion, TrialSeed, seed_of
 from crashbo.integrations.optuna.spaces import Axes, common, company, enqueued, holds, settled
 from crashbo.integrations.optuna.stored import Reading
-from crashbo.optimizer.records import Crash, Fault, Void
+from crashbo.optimizer.records import Crash, Fault, Stopped, Void
 from crashbo.optimizer.study import Constraints, Options, takes_options_of_optuna
-from crashbo.optimizer.told import Told, salvaged
+from crashbo.optimizer.told import Told, halted, salvaged
 from crashbo.optimizer.voids import too_many
 
 _ROUNDS = 5  # proposals in a row, if another worker has just proposed the same point
@@ -144,13 +144,15 @@ class CrashSampler(BaseSampler):
         self, study: OptunaStudy, trial: FrozenTrial, state: TrialState, values: Sequence[float] | None
     ) -> None:
         """Store why a trial failed, just before Optuna stores that it did."""
-        if state != TrialState.FAIL or trial.user_attrs.get(keys.STATE) in ("crash", "void"):
+        if state != TrialState.FAIL or trial.user_attrs.get(keys.STATE) in ("crash", "stopped", "void"):
             return
         why, caught = _exception_of_the_trial()
         if why is _TOLD:
             writing.note(study, trial._trial_id, Told("crash"))
         elif isinstance(why, Crash):
             writing.note(study, trial._trial_id, salvaged(why, stored.measured_in(trial.user_attrs)))
+        elif isinstance(why, Stopped):
+            writing.note(study, trial._trial_id, halted(why))
         elif isinstance(why, Void):
             writing.note(study, trial._trial_id, Told("void", reason=why.reason))
         elif why is None or caught:

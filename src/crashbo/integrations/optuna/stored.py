@@ -16,7 +16,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from crashbo.integrations.optuna.corrections import Version
 from crashbo.integrations.optuna.deaths import Deaths, death, params_of
-from crashbo.integrations.optuna.keys import BLAME, CENSORED, CORRECTED, MEASURED, PROPOSAL, REASON, STATE
+from crashbo.integrations.optuna.keys import BLAME, CENSORED, CORRECTED, MEASURED, PROPOSAL, REACHED, REASON, STATE
 from crashbo.integrations.optuna.settings import Settings, declared_in, user_attrs
 from crashbo.integrations.optuna.spaces import common
 from crashbo.optimizer.records import Constraint, Fault, State, Trial
@@ -143,6 +143,7 @@ class _Reader:
             origin=proposal.get("origin", "start" if "fixed_params" in trial.system_attrs else "told"),
             admissible=proposal.get("admissible", True),
             p_model=proposal.get("p_model"),
+            reached=_readings(attrs.get(REACHED)) if state == "crash" else {},
         )
 
     def _state(self, trial: FrozenTrial, attrs: Mapping[str, Any]) -> tuple[State, str]:
@@ -158,11 +159,19 @@ class _Reader:
         if why is not None:
             return "void", why
         said, reason = attrs.get(STATE), str(attrs.get(REASON, ""))
-        if said in ("crash", "void"):  # written before Optuna stores the end: valid even if the worker died in between
+        if said in (
+            "crash",
+            "stopped",
+            "void",
+        ):  # written before Optuna stores the end, which counts even if the worker died
             return said, reason
         if said is not None or trial.state == TrialState.FAIL:
             return self.on_fail, reason
         return "pending", ""
+
+
+def _readings(said: Any) -> dict[str, float]:
+    return {str(name): float(v) for name, v in said.items() if is_number(v)} if isinstance(said, Mapping) else {}
 
 
 def measured_in(attrs: Mapping[str, Any]) -> dict[str, float]:

@@ -37,6 +37,8 @@ def attrs_of(told: Told) -> dict[str, Any]:
     for key, names in ((keys.BLAME, told.blame), (keys.CENSORED, told.censored)):
         if names:
             attrs[key] = list(names)
+    if told.reached:
+        attrs[keys.REACHED] = dict(told.reached)
     return attrs
 
 

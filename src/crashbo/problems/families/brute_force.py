@@ -23,7 +23,8 @@ _RATES = (0.08, 0.03, 0.01)  # first steps of the descents: a long one for smoot
 _WALKERS, _STEPS = 240, 90
 _FINAL = 16  # that are descended exactly
 _EXCHANGES = 600  # of levels, at a time
-_ROUNDS = 60  # of the last search at random
+_ROUNDS, _STEP = 60, 0.05  # of the last search at random, and its first step
+_LONGER = 20  # times as many rounds where there are levels
 _EPS = 1e-6
 _INSIDE = 1e-7  # margin that an optimum keeps from its boundary: rounding must not carry it over
 
@@ -213,18 +214,23 @@ def _exactly(scaled: _Scaled, u: Array) -> Array:
 
 
 def _shaken(scaled: _Scaled, u: Array, rng: np.random.Generator) -> Array:
-    """The best of many small moves of a few coordinates, for kinks and corners that have no gradient."""
-    best, step = float(scaled.safe_cost(u[None])[0]), 0.05
-    D = len(u)
-    for _ in range(_ROUNDS):
+    """The best of many moves of a few coordinates, for kinks and corners that have no gradient, and for other levels.
+
+    Steps of real coordinates become smaller until something is better; levels are drawn anew. With levels that goes on
+    for long, and steps grow again: the rest of the space has to follow each exchange.
+    """
+    best, step = float(scaled.safe_cost(u[None])[0]), _STEP
+    D, moving = len(u), _moving(scaled.instance)
+    for turn in range(_ROUNDS if moving.all() else _ROUNDS * _LONGER):
         few = rng.random((128, D)) < min(1.0, 2.0 / D)
-        U = np.where(few, u + step * rng.standard_normal((128, D)), u)
+        near = u + step * rng.standard_normal((128, D))
+        U = np.where(few, np.where(moving > 0.0, near, scaled.instance.uniform(128, rng)), u)
         U = _snapped(scaled.instance, U)
         costs = scaled.safe_cost(U)
         if costs.min() < best:
             u, best = U[np.argmin(costs)], float(costs.min())
         else:
-            step *= 0.8
+            step = _STEP if turn % _ROUNDS == 0 else 0.8 * step
     return u
 
 

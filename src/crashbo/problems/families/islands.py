@@ -21,7 +21,7 @@ def _islands(dimension: int, rng: np.random.Generator) -> Landscape:
     cost = total((1.0, waves(dimension, rng)), (6.0, bowl(centres[0], rng, condition=2.0)))
     return Landscape(
         cost,
-        (Cause(partial(_from_shore, centres, sizes), SMOOTH),),
+        (Cause(partial(_out_at_sea, centres, sizes), SMOOTH),),
         shares=(0.75, 0.9),
         start=centres[np.argmax(cost(centres))],
         hints=centres,
@@ -36,9 +36,14 @@ def _apart(count: int, dimension: int, rng: np.random.Generator) -> Array:
     return out
 
 
-def _from_shore(centres: Array, sizes: Array, U: Array) -> Array:
-    """Distance from the nearest centre, in its own size."""
-    out: Array = np.min(np.linalg.norm(U[:, None] - centres, axis=2) / sizes, axis=1)
+def _out_at_sea(centres: Array, sizes: Array, U: Array) -> Array:
+    """Distance from the nearest centre over that from the next, each in its island's size.
+
+    It is one halfway, so islands cannot touch, whatever the level: plain distances let them in many dimensions, where a
+    tenth of the space is a wide ball.
+    """
+    near, next_ = np.partition(np.linalg.norm(U[:, None] - centres, axis=2) / sizes, 1, axis=1)[:, :2].T
+    out: Array = near / next_
     return out
 
 

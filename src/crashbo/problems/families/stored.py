@@ -2,8 +2,9 @@
 
 May import the public API, from the modules that define it, and `problem`.
 
-By family, then by "dimension/seed": the lowest safe cost, the lowest cost of all, and the point of the former in the
-unit cube. What does not agree with the machine that is drawn here (by another NumPy, say) is not used.
+By family, then by "dimension/seed": the lowest safe cost, the lowest cost of all, the median safe cost, and the point
+of the first in the unit cube. What does not agree with the machine that is drawn here (by another NumPy, or since its
+family was changed) is not used: the median tells of a load that crashes elsewhere, even where the point is still safe.
 """
 
 import json
@@ -23,9 +24,10 @@ def lowest(member: Instance) -> Lowest | None:
     found = _all().get(member.family.name, {}).get(f"{member.dimension}/{member.seed}")
     if found is None:
         return None
-    cost, overall, u = found[0], found[1], np.array(found[2:])
-    agrees = abs(member.cost(u[None])[0] - cost) <= _AGREES * (member.median - cost)
-    return Lowest(cost, overall, u) if agrees and member.excess(u[None]).max() <= 0.0 else None
+    cost, overall, median, u = found[0], found[1], found[2], np.array(found[3:])
+    off = max(abs(member.cost(u[None])[0] - cost), abs(member.median - median))
+    agrees = off <= _AGREES * (member.median - cost) and member.excess(u[None]).max() <= 0.0
+    return Lowest(cost, overall, u) if agrees else None
 
 
 @cache

@@ -12,6 +12,7 @@ from crashbo.problems.families.landscape import Array, Cause, Family, Function, 
 
 _GRID = np.linspace(0.0, 1.0, 501)
 _WAVES = 5
+_DRAWS = 4096  # to find the spread of an exponent
 
 
 def _additive(dimension: int, rng: np.random.Generator) -> Landscape:
@@ -45,12 +46,13 @@ def _irrelevant(dimension: int, rng: np.random.Generator) -> Landscape:
 
 def _decades(dimension: int, rng: np.random.Generator) -> Landscape:
     exponent = waves(dimension, rng, nu=(2.5, np.inf))
-    cost = partial(_power_of_ten, exponent, float(rng.uniform(0.7, 1.4)))
+    spread = float(np.std(exponent(rng.random((_DRAWS, dimension)))))  # that of a slow wave is small
+    cost = partial(_power_of_ten, exponent, float(rng.uniform(0.6, 1.2)) / spread)
     return Landscape(cost, (Cause(waves(dimension, rng, nu=(2.5, np.inf)), SMOOTH),))
 
 
 def _power_of_ten(exponent: Function, decades: float, U: Array) -> Array:
-    """As many decades to each standard deviation."""
+    """As many decades to each unit of the exponent."""
     return np.asarray(10.0 ** (decades * exponent(U)))
 
 

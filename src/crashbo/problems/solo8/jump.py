@@ -11,11 +11,13 @@ only on the measured velocity, as in the motor drives: it costs height during th
 legs caused by the delay, which would draw extra current.
 
 The boards trip when the sum of the motors' peak currents so far exceeds a level; all motors are then off. A robot that
-lands tilted too far has fallen. A jump is over when a foot touches the ground again.
+lands tilted too far has fallen. A jump is over when a foot touches the ground again. Somebody may watch the current and
+stop the jump before the boards trip: the motors are off then, too.
 """
 
 import math
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -23,6 +25,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from crashbo.optimizer.records import Stopped
 from crashbo.problems.problem import Array
 from crashbo.problems.solo8 import motors, robot
 from crashbo.problems.solo8.engine import mujoco
@@ -108,23 +111,36 @@ class Flight(NamedTuple):
     current: float  # A, sum of the motors' peaks
     crash: str  # why it failed; empty if it did not
     tape: Tape | None  # if it was recorded
+    stopped: Stopped | None = None  # if somebody stopped it
 
 
-def jump(gains: Gains, setup: Setup, *, rng: np.random.Generator | None = None, record: bool = False) -> Flight:
-    """Simulate one jump; without an rng the robot and its sensors are perfect."""
+def jump(
+    gains: Gains,
+    setup: Setup,
+    *,
+    rng: np.random.Generator | None = None,
+    record: bool = False,
+    watch: Callable[[float], None] | None = None,
+) -> Flight:
+    """Simulate one jump; without an rng the robot and its sensors are perfect.
+
+    `watch` hears of the sum of the peak currents at every tick, as the instruments read it, and may raise Stopped.
+    """
     model = _model(setup.com_x)
     data = mujoco.MjData(model)
     orders = _Orders.of(gains, setup, rng)
     data.qpos[2], data.qpos[7:] = setup.plan.rest, orders.pose
     mujoco.mj_forward(model, data)
     senses = _Senses(setup, orders)
+    noise = np.zeros(2) if rng is None else rng.standard_normal(2) * (setup.noise.height, setup.noise.current)
     peaks, highest, crash = np.zeros(8), setup.plan.rest, ""
+    stopped: Stopped | None = None
     airborne, left = 0, False  # ticks since it last touched the ground, and whether it took off
     end: int | None = None  # the tick at which the jump is over
     rows: list[tuple[Any, ...]] = []
     for tick in range(len(orders.bias)):
         current = _DEAD
-        if not crash:
+        if not crash and stopped is None:
             q, speed = senses(tick, data)
             asked = orders.bias[tick] - orders.p[tick] * q - orders.d[tick] * speed
             current = motors.currents(asked, data.qvel[6:])
@@ -132,6 +148,8 @@ def jump(gains: Gains, setup: Setup, *, rng: np.random.Generator | None = None, 
                 peaks = np.maximum(peaks, np.abs(current))
                 if setup.trip is not None and peaks.sum() > setup.trip:
                     crash, current, end = f"boards tripped at {tick * TICK:.2f} s", _DEAD, tick
+                elif watch is not None and (stopped := _stop(watch, float(peaks.sum() + noise[1]))) is not None:
+                    current, end = _DEAD, tick
         if record:
             rows.append(_row(data, current))
         elif end is not None:
@@ -152,9 +170,16 @@ def jump(gains: Gains, setup: Setup, *, rng: np.random.Generator | None = None, 
             end = tick  # it never left the ground
         elif left and not airborne:
             end, crash = tick, _fall(data, setup.tilt)
-    noise = np.zeros(2) if rng is None else rng.standard_normal(2) * (setup.noise.height, setup.noise.current)
     tape = _tape(rows, end if end is not None else len(rows)) if record else None
-    return Flight(highest + float(noise[0]), float(peaks.sum() + noise[1]), crash, tape)
+    return Flight(highest + float(noise[0]), float(peaks.sum() + noise[1]), crash, tape, stopped)
+
+
+def _stop(watch: Callable[[float], None], current: float) -> Stopped | None:
+    try:
+        watch(current)
+    except Stopped as stopped:
+        return stopped
+    return None
 
 
 @dataclass(frozen=True)

@@ -13,11 +13,14 @@ therefore built in, not predicted.
 """
 
 import copy
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
+from crashbo.optimizer.guard import Guard
+from crashbo.optimizer.records import Crash, Outcome, Stopped
 from crashbo.problems.problem import Episode, Limit, Problem
 from crashbo.problems.solo8.jump import Flight, Gains, Setup, jump
 from crashbo.search.space import Float
@@ -75,6 +78,35 @@ def experiment(problem: Problem, params: Mapping[str, Any], rng: np.random.Gener
     if rng is None or problem.is_informed:  # what would have happened if the boards had not tripped
         return _episode(jump(gains(params), SETUP.untrippable, rng=same), flight.crash)
     return _episode(flight, flight.crash)
+
+
+def guarded(params: Mapping[str, Any], rng: np.random.Generator, guard: Guard) -> Outcome:
+    """One jump whose current a guard watches.
+
+    Raises:
+        Crash: with only a reason.
+        Stopped: before the boards could trip.
+    """
+    flight = jump(gains(params), SETUP, rng=rng, watch=watcher(guard))
+    if flight.stopped is not None:
+        raise flight.stopped
+    if flight.crash:
+        raise Crash(flight.crash, reached=guard.reached)
+    return Outcome(-flight.height, {"current": flight.current})
+
+
+def watcher(guard: Guard) -> Callable[[float], None]:
+    """The controller's part: it looks one tick ahead, since the current may rise by two amperes within one."""
+    before = math.inf
+
+    def watch(current: float) -> None:
+        nonlocal before
+        guard.update(current=current)
+        if 2.0 * current - before >= guard.limits["current"]:
+            raise Stopped(guard.reached, f"the next reading would reach its limit, {guard.limits['current']:.4g} A")
+        before = current
+
+    return watch
 
 
 def _episode(flight: Flight, crash: str) -> Episode:

@@ -36,7 +36,7 @@ _HEADERS = {
 }
 
 
-class Guard:
+class Gate:
     """Checks every request before it reaches a route."""
 
     def __init__(self, app: ASGIApp, token: str | None, slowly: "Brake") -> None:

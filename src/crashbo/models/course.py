@@ -1,0 +1,149 @@
+"""What the course of a trial says of a threshold: how far it had come when it was stopped, or when it crashed.
+
+May import numerics only.
+
+Notation, for one latent function:
+    c, s    threshold, crash noise
+    r       the farthest reading that came before the end
+    sigma   sqrt(noise^2 + s^2)
+    w       how far the readings rise from one to the next, about
+
+A trial that was stopped at r had survived it: P = Phi((c - r) / sigma). A machine that crashed had survived r, too, and
+would have survived no reading much higher: r = c - u + sigma e, where e is normal and u >= 0 half-normal with scale w,
+so that d = c - r is skew-normal. How fast it rises nobody knows: w is one of a few scales, the same in all crashes. The
+density is divided by a normal one about all measurements, which is that of a machine whose readings before a crash say
+nothing, such as one that jumps over its threshold: hypotheses with and without a threshold can be compared.
+
+The latent function at the trial's x has no part in either, so they are no sites of EP but factors of the evidence.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import logsumexp, ndtr, owens_t
+
+from crashbo.numerics.gaussians import tail
+
+Array = NDArray[np.float64]
+
+_LOG_2 = float(np.log(2.0))
+# judgement: from a quantity that is read often to one that is read now and then, in spreads of the measurements; who
+# watches a machine reads often
+_RISES = 2.0 ** np.arange(-8.0, 1.0)
+_LOG_WEIGHTS = -0.5 * np.log(_RISES) - logsumexp(-0.5 * np.log(_RISES))
+
+
+class Evidence(NamedTuple):
+    """Log probability of what was read, and its derivatives."""
+
+    log_mass: float
+    in_threshold: float
+    in_noise_std: float
+    in_crash_noise_std: float
+
+    def plus(self, other: "Evidence") -> "Evidence":
+        """Of both."""
+        return Evidence(*(a + b for a, b in zip(self, other, strict=True)))
+
+
+NOTHING = Evidence(0.0, 0.0, 0.0, 0.0)  # derived: of no reading at all
+
+
+class Extent(NamedTuple):
+    """Where measurements lie, and how far they spread."""
+
+    centre: float
+    spread: float
+
+
+def extent_of(y: Array) -> Extent:
+    """Of measurements, NaN where there is none."""
+    seen = y[~np.isnan(y)]
+    if not len(seen):
+        return Extent(0.0, 1.0)
+    centre, spread = float(np.median(seen)), float(np.std(seen))
+    return Extent(centre, spread or abs(centre) or 1.0)
+
+
+def survived(readings: Array, threshold: float | Array, noise_std: float | Array, crash_noise_std: float) -> Evidence:
+    """Of trials that were stopped at these readings, (n,); NaN where there is none."""
+    seen = ~np.isnan(readings)
+    if not seen.any():
+        return NOTHING
+    r, c, noise = (np.broadcast_to(values, readings.shape)[seen] for values in (readings, threshold, noise_std))
+    sigma = np.hypot(noise, crash_noise_std)
+    z = (c - r) / sigma
+    cut = tail(z)
+    in_sigma = -cut.hazard * z / sigma
+    return Evidence(
+        log_mass=float(cut.log_mass.sum()),
+        in_threshold=float((cut.hazard / sigma).sum()),
+        in_noise_std=float((in_sigma * noise / sigma).sum()),
+        in_crash_noise_std=float((in_sigma * crash_noise_std / sigma).sum()),
+    )
+
+
+def crashed(
+    readings: Array, threshold: float | Array, noise_std: float | Array, crash_noise_std: float, scale: Extent
+) -> Evidence:
+    """Of machines that crashed after these readings, (n,); NaN where there is none."""
+    seen = ~np.isnan(readings)
+    if not seen.any():
+        return NOTHING
+    r, c, noise = (np.broadcast_to(values, readings.shape)[seen] for values in (readings, threshold, noise_std))
+    sigma = np.hypot(noise, crash_noise_std)
+    log_density, in_gap, in_sigma = _overshoots(c - r, sigma, scale.spread * _RISES[:, None])
+    each = log_density.sum(axis=1) + _LOG_WEIGHTS  # of every rise
+    total = float(logsumexp(each))
+    share = np.exp(each - total)[:, None]
+    at_random = -0.5 * ((r - scale.centre) / scale.spread) ** 2 - np.log(scale.spread)
+    return Evidence(
+        log_mass=total - float(at_random.sum()),
+        in_threshold=float((share * in_gap).sum()),
+        in_noise_std=float((share * in_sigma * noise / sigma).sum()),
+        in_crash_noise_std=float((share * in_sigma * crash_noise_std / sigma).sum()),
+    )
+
+
+@dataclass(frozen=True)
+class Trips:
+    """Where a machine that runs trips, by what is known of its threshold and of earlier crashes."""
+
+    c: Array  # (m,), thresholds
+    mass: Array  # (m, W), their probabilities, with each of the rises
+    sigma: float
+    rises: Array  # (W,)
+
+    @staticmethod
+    def of(c: Array, mass: Array, sigma: float, last: Array, scale: Extent) -> "Trips":
+        """From thresholds c with probabilities `mass`, (m,), and the last readings before crashes.
+
+        Without such readings, a machine is taken to be followed closely.
+        """
+        if not len(last):
+            return Trips(c, mass[:, None], sigma, np.zeros(1))
+        w = scale.spread * _RISES
+        gaps = (c[:, None] - last).ravel()
+        each = _overshoots(gaps, sigma, w[:, None])[0].reshape(len(w), len(c), len(last)).sum(axis=2).T + _LOG_WEIGHTS
+        return Trips(c, mass[:, None] * np.exp(each - logsumexp(each, axis=1, keepdims=True)), sigma, w)
+
+    def before(self, level: float) -> float:
+        """The probability that it trips before a reading above this level."""
+        omega = np.hypot(self.rises, self.sigma)
+        z = (self.c[:, None] - level) / omega
+        above = ndtr(z) - 2.0 * owens_t(z, self.rises / self.sigma)  # that the last reading lies above the level
+        return float(np.sum(self.mass * (1.0 - above)))
+
+
+def _overshoots(d: Array, sigma: float | Array, w: Array) -> tuple[Array, Array, Array]:
+    """Log density of gaps d for each of the rises w, (W, n), without a constant; its slopes in d and in sigma."""
+    omega2 = w**2 + np.square(sigma)
+    omega = np.sqrt(omega2)
+    q = d * w / (sigma * omega)
+    cut = tail(q)
+    log_density = _LOG_2 - np.log(omega) - 0.5 * d**2 / omega2 + cut.log_mass
+    in_gap = -d / omega2 + cut.hazard * w / (sigma * omega)
+    in_sigma = (d**2 / omega2 - 1.0) * sigma / omega2 - cut.hazard * q * (1.0 / sigma + sigma / omega2)
+    return log_density, in_gap, in_sigma

@@ -1,0 +1,220 @@
+"""What made the crashes, and what they say of the thresholds.
+
+May import models and below.
+
+Three hypotheses are compared by their evidence: every crash was a measured constraint's (the crash model); none was,
+and the labels follow a function of their own (`models.bystander`); or some were, and a rare function that nobody
+measures made the others. The blame of a crash is of their mixture. So is a threshold's interval, and of a mixture over
+the scales on which the readings may be smooth (`models.warps`).
+"""
+
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import softmax
+
+from crashbo.models import hyperpriors, thresholds
+from crashbo.models.bystander import fit_beside, fit_bystander
+from crashbo.models.crash import CrashModel, parametrise_all
+from crashbo.models.fit import fit
+from crashbo.models.latent import Posterior
+from crashbo.models.parametrisation import Parametrisation
+from crashbo.models.thresholds import Profile
+from crashbo.models.warps import Warp, warps
+from crashbo.search.costs import ENOUGH
+from crashbo.search.surrogates import Observations, Surrogates
+
+Array = NDArray[np.float64]
+
+# fitted: benchmarks/thresholds.py, on other seeds: prior odds, against the crash model, that crashes had another cause,
+# all of them or some
+RIVAL, _BESIDE = 0.25, 0.25
+_BEHIND = 6.0  # judgement: nats by which a scale is too unlikely to matter
+
+
+@dataclass(frozen=True)
+class Scale:
+    """A constraint on one scale of its readings."""
+
+    posterior: Posterior  # of its function alone
+    parametrisation: Parametrisation
+    warp: Warp | None
+    log_weight: float  # log posterior of readings and labels at the most probable hyperparameters, and log prior
+
+    @staticmethod
+    def of(posterior: Posterior, p: Parametrisation, warp: Warp | None, log_prior: float, y: Array) -> "Scale":
+        """The scale of a fit to warped readings; y are the readings."""
+        slopes = 0.0 if warp is None else float(np.sum(np.log(warp.rate(y[~np.isnan(y)]))))
+        log_posterior = posterior.log_evidence + p.log_prior(p.inside(posterior.hypers[0]))[0]
+        return Scale(posterior, p, warp, log_posterior + slopes + log_prior)
+
+    @cached_property
+    def profile(self) -> Profile:
+        """The density of its threshold."""
+        found = thresholds.profile(self.posterior, (self.parametrisation,), 0, self.warp)
+        assert found is not None
+        return found
+
+    @property
+    def log_evidence(self) -> float:
+        """The same as log_weight, with the threshold integrated over."""
+        return self.log_weight + self.profile.log_width
+
+
+@dataclass(frozen=True)
+class Causes:
+    """What the constraints had to do with the crashes."""
+
+    model: CrashModel  # of the hypothesis that every crash was a constraint's
+    innocent: Array  # (G,), probability that no crash was of this constraint's making
+    blame: Array  # (crashes, G), probability that each was violated in each
+    densities: tuple[tuple[tuple[Profile, float], ...], ...]  # of every threshold, with weights; none if not learnt
+
+    def interval(self, j: int) -> tuple[float, float] | None:
+        """The 90 % interval of constraint j's threshold; open above where the crashes do not bound it."""
+        if not self.densities[j]:
+            return self.model.threshold_interval(j)
+        return thresholds.interval_of(self.densities[j], float(self.innocent[j]))
+
+
+def causes(seen: Observations, models: Surrogates) -> Causes:
+    """Compare the hypotheses on a study's trials."""
+    alone, blame = _fitted(models), CrashModel(models.crash).blame()
+    G = blame.shape[1]
+    if not seen.crashed.any():
+        return Causes(alone, np.ones(G), blame, tuple(map(_only, map(alone.threshold_profile, range(G)))))
+    scales = [_scales(seen, alone, j) for j in range(G)]
+    mixed = tuple(map(_weighted, scales))
+    if not all(alone.posterior.data.kind):  # what nobody measures is among them already
+        return Causes(alone, _innocent(blame), blame, mixed)
+    best = [max(of, key=lambda scale: scale.log_evidence).warp if of else None for of in scales]
+    if any(best):
+        seen = _warped(seen, best)
+        alone = _alone(seen)
+        blame = alone.blame()
+    beside = _beside(seen)
+    p_alone, p_beside, p_rival = _probabilities(seen, alone, beside)
+    shared = beside.blame()[:, :G]
+    innocent = p_rival + (1.0 - p_rival) * _innocent(shared if p_beside > p_alone else blame)
+    if p_beside > p_alone:
+        found = (beside.threshold_profile(j) for j in range(G))
+        mixed = tuple(_only(p and replace(p, warp=warp)) for p, warp in zip(found, best, strict=True))
+    share = p_alone / max(p_alone + p_beside, np.finfo(float).tiny)
+    return Causes(alone, innocent, (1.0 - p_rival) * (shared + share * (blame - shared)), mixed)  # 1 where it was told
+
+
+def _only(profile: Profile | None) -> tuple[tuple[Profile, float], ...]:
+    return () if profile is None else ((profile, 1.0),)
+
+
+def _weighted(scales: tuple[Scale, ...]) -> tuple[tuple[Profile, float], ...]:
+    """The densities on all scales, with their probabilities."""
+    weights = softmax([scale.log_evidence for scale in scales]).tolist() if scales else []
+    return tuple((scale.profile, weight) for scale, weight in zip(scales, weights, strict=True))
+
+
+def _innocent(blame: Array) -> Array:
+    """The probability that no crash was of a constraint's making, from what each has of each."""
+    return np.asarray(np.prod(1.0 - blame, axis=0))
+
+
+def _fitted(models: Surrogates) -> CrashModel:
+    """The crash model at the most probable hyperparameters, also where the search holds older ones."""
+    if models.fitted is not None:
+        return models.crash_model
+    found = fit(models.crash.data, models.parametrisations, start=models.memory.crash, enough=ENOUGH)
+    return CrashModel(found.posterior, found)
+
+
+def _scales(seen: Observations, model: CrashModel, j: int) -> tuple[Scale, ...]:
+    """The likelier scales of constraint j's readings, while the other constraints are held."""
+    assert model.fitted is not None
+    p = model.fitted.parametrisations[j]
+    if "threshold" not in p.learnt or not thresholds.has_meaning(p):
+        return ()
+    plain = model.posterior.alone(j)
+    data, y = plain.data, plain.data.Y[0]
+    none, *others = warps(y, p.scale)
+    found = [Scale.of(plain, p, None, math.log(none.prior), y)]
+    for warp in others if not p.is_given else ():
+        warped = data.with_readings(warp)
+        noise = _warped_noise(seen.noise_std[j], warp, seen.Y[:, j])
+        noise = None if noise is None else data.per_row(noise)
+        parts = parametrise_all(warped, hyperpriors.of_crash(data.X.shape[1]), noise_std=(noise,), thresholds=(None,))
+        posterior = fit(warped, parts, enough=ENOUGH).posterior
+        found.append(Scale.of(posterior, parts[0], warp, math.log(warp.prior), y))
+    best = max(scale.log_weight for scale in found)
+    return tuple(scale for scale in found if scale.log_weight > best - _BEHIND)
+
+
+def _warped_noise(noise: float | Array | None, warp: Warp, y: Array) -> float | Array | None:
+    """A noise that is given, on the warped scale, one per trial."""
+    return noise if noise is None or not np.any(noise) else np.asarray(noise * warp.rate(y))
+
+
+def _warped(seen: Observations, by: list[Warp | None]) -> Observations:
+    """The same trials with warped readings; thresholds that are given come with a scale that is not."""
+    Y, reached = (_moved(rows, by) for rows in (seen.Y, seen.reached))
+    noise = tuple(
+        std if warp is None else _warped_noise(std, warp, y)
+        for std, warp, y in zip(seen.noise_std, by, seen.Y.T, strict=True)
+    )
+    return replace(seen, Y=Y, reached=reached, noise_std=noise)  # type: ignore[arg-type]
+
+
+def _moved(rows: Array | None, by: list[Warp | None]) -> Array | None:
+    """Readings, (n, G), each column by its warp."""
+    if rows is None:
+        return None
+    return np.stack([y if warp is None else warp(y) for y, warp in zip(rows.T, by, strict=True)], axis=1)
+
+
+def _alone(seen: Observations) -> CrashModel:
+    """The crash model of these trials."""
+    return CrashModel.fit(
+        seen.X,
+        seen.Y,
+        seen.crashed,
+        blame=seen.blame,
+        censored=seen.censored,
+        stopped=seen.stopped,
+        last=seen.reached,
+        noise_std=list(seen.noise_std),
+        threshold=list(seen.thresholds),
+        prior=hyperpriors.of_crash(seen.X.shape[1]),
+    )
+
+
+def _beside(seen: Observations) -> CrashModel:
+    """The crash model with a rare cause that nobody measures beside the constraints."""
+    return fit_beside(
+        seen.X,
+        seen.Y,
+        seen.crashed,
+        hyperpriors.of_crash(seen.X.shape[1]),
+        noise_std=seen.noise_std,
+        thresholds=seen.thresholds,
+        blame=seen.blame,
+        censored=seen.censored,
+        stopped=seen.stopped,
+        last=seen.reached,
+    )
+
+
+def _probabilities(seen: Observations, alone: CrashModel, beside: CrashModel) -> Array:
+    """Of the crash model, the one with a rival beside, and the rival alone, (3,)."""
+    prior = hyperpriors.of_crash(seen.X.shape[1])
+    rival = fit_bystander(alone.posterior.data, prior, noise_std=seen.noise_std, enough=ENOUGH)
+    told = -np.inf if any(seen.blame or ()) else 0.0  # who gives a crash's cause says that it is measured
+    logs = np.array([_log_evidence(alone), _log_evidence(beside), rival.log_posterior + told])
+    return np.asarray(softmax(logs + np.log([1.0, _BESIDE, RIVAL])))
+
+
+def _log_evidence(model: CrashModel) -> float:
+    """Of a fit, its thresholds integrated over."""
+    assert model.fitted is not None
+    found = map(model.threshold_profile, range(len(model.posterior.hypers)))
+    return model.fitted.log_posterior + sum(profile.log_width for profile in found if profile is not None)

@@ -1,0 +1,43 @@
+"""Limits: readings at which a trial that runs is stopped, since going on would crash it.
+
+May import models and below.
+
+A limit is the reading before which a machine that runs trips with a given probability, by the threshold's posterior and
+by the last readings before earlier crashes. Before the first crash there is none, unless a threshold was given: crashes
+teach.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from crashbo.search.causes import RIVAL
+from crashbo.search.surrogates import Observations, Surrogates
+
+Array = NDArray[np.float64]
+
+
+def limits(seen: Observations, models: Surrogates, p: float) -> Array:
+    """One per constraint, (G,); infinite where none is known."""
+    doubt = _doubts(seen, models)
+    return np.array(
+        [
+            models.crash_model.trip_level(j, p, float(doubt[j]) if given is None else 0.0)
+            for j, given in enumerate(seen.thresholds)
+        ]
+    )
+
+
+def ceilings(seen: Observations, models: Surrogates) -> Array | None:
+    """Limits that trials keep below, in a study in which they are stopped there; None in others."""
+    return limits(seen, models, seen.stops_at) if seen.stopped.any() else None
+
+
+def _doubts(seen: Observations, models: Surrogates) -> Array:
+    """The probability, for each constraint, that no crash was of its making, by what a search knows anyway, (G,)."""
+    if not seen.crashed.any():
+        return np.ones(seen.Y.shape[1])
+    kept = models.memory.bystander
+    elsewhere = 0.0 if kept is None else float(expit(kept.lead + np.log(RIVAL)))
+    innocent = np.prod(1.0 - models.crash_model.blame(), axis=0)
+    return np.asarray(elsewhere + (1.0 - elsewhere) * innocent)
