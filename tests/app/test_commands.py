@@ -175,3 +175,20 @@ def test_without_optuna_the_command_names_the_extra(tmp_path):
 def test_help_needs_no_optional_package():
     code = "import sys, crashbo.app.cli as c\nassert not {'optuna', 'fastapi', 'matplotlib'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True, env=os.environ)
+
+
+def test_notes_names_settings_and_a_halt_by_command(crashbo):
+    crashbo(*NEW, "--constraint", "current")
+    crashbo("ask")
+    told = crashbo("tell", "0", "--cost", "1", "--note", "squeaks", "--who", "Ann")[1]
+    assert told.endswith("squeaks\n")
+    name = next(iter(json.loads(crashbo("trials", "--json")[1])[0]["params"]))
+    code, _, error = crashbo("fix", "0", "--cost", "1", "--ran", f"{name}=99")
+    assert (code, "params must lie within the bounds" in error) == (1, True)
+    fixed = json.loads(crashbo("fix", "0", "--cost", "1", "--ran", f"{name}=99", "--beyond", "--json")[1])
+    assert fixed["params"][name] == 99
+    assert "--ran must be NAME=VALUE of a parameter" in crashbo("fix", "0", "--cost", "1", "--ran", "toe=1")[2]
+    crashbo("halt", "smoke")
+    assert "it was: smoke" in crashbo("ask")[2]
+    crashbo("resume")
+    assert crashbo("ask")[0] == 0

@@ -27,12 +27,12 @@ PATIENCE = 60_000  # ms
 class Server:
     """`crashbo serve` that can be killed and started again on the same port."""
 
-    def __init__(self, store):
-        self.store, self.port, self.process = store, 0, None
+    def __init__(self, store, *more):
+        self.store, self.more, self.port, self.process = store, more, 0, None
 
     def start(self):
         code = "import sys; from crashbo.app.cli import main; sys.exit(main())"
-        command = [sys.executable, "-c", code, "serve", "--store", self.store, "--port", str(self.port)]
+        command = [sys.executable, "-c", code, "serve", "--store", self.store, "--port", str(self.port), *self.more]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True)
         self.port = int(self.process.stdout.readline().strip().rpartition(":")[2])
         return self
@@ -226,8 +226,9 @@ def test_the_verdicts_stay_where_they_are_in_every_state(browser, store, screen)
         page.click("#halt")
         playwright.expect(page.locator("#halted")).to_be_visible(timeout=PATIENCE)
         places["halted"] = page.locator(".verdicts").bounding_box()
-        page.evaluate("scrollTo(0, 600)")
-        places["scrolled"] = page.locator(".verdicts").bounding_box()
+        for name, to in {"scrolled": "600", "at its end": "document.body.scrollHeight"}.items():
+            page.evaluate(f"scrollTo(0, {to})")
+            places[name] = page.locator(".verdicts").bounding_box()
         assert all(place == places["before"] for place in places.values()), places
         box = places["before"]
         assert box["y"] > 0
@@ -430,3 +431,19 @@ def test_the_report_s_table_is_printed_whole_on_a4(browser, store, tmp_path):
         "told on 20",
     ):
         assert words in text
+
+
+def test_a_page_without_its_token_asks_for_it(browser, store):
+    Bench.create(store, Definition.of(SAID))
+    server = Server(store, "--token", "a-token-of-the-bench").start()
+    try:
+        page = opened(browser, server)
+        page.fill("#dialog input[name=token]", "wrong-token")
+        page.keyboard.press("Enter")
+        playwright.expect(page.locator("#dialog [role=alert]")).to_contain_text("token must be", timeout=PATIENCE)
+        page.fill("#dialog input[name=token]", "a-token-of-the-bench")
+        page.keyboard.press("Enter")
+        playwright.expect(page.locator("#next")).to_be_visible(timeout=PATIENCE)
+        assert page.errors == []
+    finally:
+        server.kill()

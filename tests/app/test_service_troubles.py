@@ -22,6 +22,7 @@ from crashbo.app.server import gate, serve
 from crashbo.app.server.api import create_app
 from crashbo.app.server.ask_queue import AskQueue
 from crashbo.app.server.bodies import AskBody
+from crashbo.app.server.live import Live
 from crashbo.integrations.optuna import studies
 
 SUCCESS = Told.of(cost=0.5, measured={"current": 90.0})
@@ -295,3 +296,16 @@ def test_the_documentation_needs_no_internet(client):
     page = client.get("/docs")
     assert page.status_code == 200
     assert "//" not in page.text.replace("<!doctype", "")
+
+
+def test_the_report_is_written_by_a_process_of_its_own(bench, store):
+    pytest.importorskip("matplotlib")
+    live = Live(store)
+    try:
+        answer = TestClient(create_app(live, None), base_url=HOME, raise_server_exceptions=False).get(
+            "/api/report.html"
+        )
+    finally:
+        live.stop()
+    assert answer.headers["content-disposition"] == 'attachment; filename="jump.html"'
+    assert "No trial has succeeded yet." in answer.text

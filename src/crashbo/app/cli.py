@@ -35,12 +35,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
     except KeyboardInterrupt:
         return 130
+    except Exception as error:
+        trouble = _trouble(error)
+        if trouble is None:
+            raise
+        print(trouble, file=sys.stderr)
+        return 1
     answer = Answer(said, None) if isinstance(said, str) else said
     try:
         print(json_text(answer.data) if getattr(options, "json", False) else answer.text, flush=True)
     except BrokenPipeError:  # the reader has closed the pipe
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return int(answer.code)
+
+
+def _trouble(error: Exception) -> str | None:
+    """What is wrong with the store, if that is what an error comes of."""
+    if "optuna" not in sys.modules:  # then no store was opened
+        return None
+    from crashbo.integrations.optuna.troubles import trouble_of
+
+    trouble = trouble_of(error)
+    return None if trouble is None else trouble.words
 
 
 def _note(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:

@@ -1,7 +1,8 @@
 """The bench: one study, with all operations that people and machines need.
 
 May import every other layer. It keeps no state of its own: each call reads the store, so that any number of command
-lines, services and Optuna workers can share a study. Every request may safely be repeated.
+lines, services and Optuna workers can share a study. Every request may safely be repeated. Longer than most files,
+since everything that is written about a trial goes through the one lock of one class.
 """
 
 import time

@@ -183,7 +183,7 @@ def _row(definition: Definition, line: int, row: dict[str, Any]) -> Row:
     try:
         if None in row:
             raise ValueError("it has more cells than the first line names")
-        params = {name: _value(definition, name, row[name]) for name in definition.space.parameters}
+        params = {name: value_in(definition, name, row[name]) for name in definition.space.parameters}
         measured = {c.name: _number(row[c.name], c.name) for c in definition.study.measured if row.get(c.name)}
         name = "" if "id" in params or "id" in measured else row.get("id") or ""
         check_text(name, "id", 90)
@@ -224,7 +224,8 @@ def _names(row: dict[str, Any], column: str) -> list[str]:
     return (row.get(column) or "").split()
 
 
-def _value(definition: Definition, name: str, text: str | None) -> Any:
+def value_in(definition: Definition, name: str, text: str | None) -> Any:
+    """A parameter's value as somebody wrote it."""
     parameter = definition.space.parameters[name]
     if isinstance(parameter, Choice):
         found = [option for option in parameter.options if str(option) == text]

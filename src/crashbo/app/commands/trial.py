@@ -1,4 +1,4 @@
-"""`crashbo ask`, `tell`, `fix`, `undo`: one trial. May import every other layer."""
+"""`crashbo ask`, `tell`, `fix`, `undo`: one trial; `halt` and `resume`. May import every other layer."""
 
 import argparse
 from dataclasses import asdict
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from crashbo.app.commands.common import Answer, Refusal, bench_of, number, params_text, patience, study_options
 
 if TYPE_CHECKING:
-    from crashbo.app.bench import Definition
+    from crashbo.app.bench import Bench, Definition
     from crashbo.optimizer.records import Trial
     from crashbo.optimizer.told import Told
 
@@ -25,6 +25,15 @@ def add_to(commands: Any) -> None:
     undo = commands.add_parser("undo", help="undo the last report on a trial")
     undo.add_argument("number", type=int, nargs="?", metavar="TRIAL", help="(default: the one told last)")
     undo.set_defaults(run=_undo)
+    halt = commands.add_parser("halt", help="hand out no more trials, to anybody, until resumed")
+    halt.add_argument("why", nargs="?", default="", metavar="WHY")
+    halt.set_defaults(run=_halt)
+    resume = commands.add_parser("resume", help="hand out trials again")
+    resume.set_defaults(run=_resume)
+    fix.add_argument("--ran", action="append", default=[], metavar="NAME=X", help="a parameter's value that really ran")
+    fix.add_argument("--beyond", action="store_true", help="it really ran beyond the bounds")
+    for parser in (tell, fix, undo, halt):
+        parser.add_argument("--who", default="", metavar="NAME", help="who says it")
     for parser in (tell, fix):
         parser.add_argument("number", type=int, metavar="TRIAL")
         parser.add_argument("--cost", type=float, metavar="X", help="it succeeded, with this cost")
@@ -49,7 +58,8 @@ def add_to(commands: Any) -> None:
             "--reached", action="append", default=[], metavar="NAME=X", help="of a crash, the last reading before it"
         )
         parser.add_argument("--void", nargs="?", const=True, metavar="WHY", help="another fault: nothing is learnt")
-    for parser in (ask, tell, fix, undo):
+        parser.add_argument("--note", metavar="WORDS", help="words to keep with it")
+    for parser in (ask, tell, fix, undo, halt, resume):
         study_options(parser)
 
 
@@ -72,20 +82,45 @@ def _ask(options: argparse.Namespace) -> Answer:
 
 def _tell(options: argparse.Namespace) -> Answer:
     bench = bench_of(options)
-    trial = bench.tell(options.number, _told(options))
+    trial = bench.tell(options.number, _told(options), who=options.who)
     return Answer(trial_text(bench.definition, trial), asdict(trial))
 
 
 def _fix(options: argparse.Namespace) -> Answer:
     bench = bench_of(options)
-    trial = bench.fix(options.number, _told(options))
+    params = _ran(options, bench) if options.ran else None
+    trial = bench.fix(options.number, _told(options), params=params, beyond=options.beyond, who=options.who)
     return Answer(f"Corrected. {trial_text(bench.definition, trial)}", asdict(trial))
 
 
 def _undo(options: argparse.Namespace) -> Answer:
     bench = bench_of(options)
-    trial = bench.undo(options.number)
+    trial = bench.undo(options.number, who=options.who)
     return Answer(f"Undone. {trial_text(bench.definition, trial)}", asdict(trial))
+
+
+def _halt(options: argparse.Namespace) -> Answer:
+    bench = bench_of(options)
+    bench.halt(options.why, who=options.who)
+    return Answer("No trials are handed out until: crashbo resume", {"halted": bench.halted})
+
+
+def _resume(options: argparse.Namespace) -> Answer:
+    bench_of(options).resume()
+    return Answer("Trials are handed out again.", {"halted": None})
+
+
+def _ran(options: argparse.Namespace, bench: "Bench") -> dict[str, Any]:
+    """The setting of a trial, with the values that really ran."""
+    from crashbo.app.bench import table
+
+    params, definition = dict(bench.entry(options.number).trial.params), bench.definition
+    for text in options.ran:
+        name, equals, value = text.rpartition("=")
+        if not (equals and name in params):
+            raise Refusal(f"--ran must be NAME=VALUE of a parameter ({', '.join(params)}); got {text!r}. Mend it.")
+        params[name] = table.value_in(definition, name, value)
+    return params
 
 
 def trial_text(definition: "Definition", trial: "Trial") -> str:
@@ -120,6 +155,7 @@ def _told(options: argparse.Namespace) -> "Told":
         blame=options.blame or None,
         void=options.void,
         censored=options.censored or None,
+        note=options.note,
     )
 
 

@@ -38,7 +38,7 @@ export function setting(value, parameter) {
   return value.toFixed(decimals).replace("-", "−");
 }
 
-export const percent = (p) => (p === null || p === undefined ? "–" : p > 0.995 && p < 1 ? "> 99 %" : `${Math.round(100 * p)} %`);
+export const percent = (p) => (p === null || p === undefined ? "–" : p > 0.995 && p < 1 ? "> 99 %" : p > 0 && p < 0.005 ? "< 1 %" : `${Math.round(100 * p)} %`);
 export const withUnit = (text, unit) => (unit ? `${text} ${unit}` : text);
 
 // A moment, given in seconds since 1970: the time, with its day if that is another.

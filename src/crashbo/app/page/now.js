@@ -123,7 +123,7 @@ export class Now {
       const text = setting(trial.params[p.name], p);
       return el("div", {}, el("dt", { title: named(p) }, named(p)), el("dd", { cls: text.length > 8 ? "long" : "", title: String(trial.params[p.name]) }, text));
     };
-    const why = trial.late ? "its lease ran out: a result still counts" : trial.admissible ? (ORIGINS[trial.origin] ?? "") : "nothing is as safe as you ask for: this is the safest";
+    const why = trial.late ? "its lease ran out: a result still counts" : trial.admissible ? (insight?.exhausted ? "nothing is left to gain: repeat the best, or stop" : (ORIGINS[trial.origin] ?? "")) : "nothing is as safe as you ask for: this is the safest";
     return [
       el("div", { cls: "now-head" }, el("strong", {}, `Trial ${trial.number}`), el("span", { cls: trial.admissible ? "why" : "why warn" }, why || " "), this.lease(trial), el("button", { type: "button", cls: "quiet", onclick: () => this.doing.copy(trial), "aria-label": "Copy setting" }, "Copy")),
       el("dl", { cls: many ? "setting many" : "setting", id: "setting" }, study.parameters.filter((p) => p.name in trial.params).map(figure)),
