@@ -1,4 +1,4 @@
-"""The recipes of docs/extend.md run as printed."""
+"""The recipes of docs/extend.md, and the page of the guard, run as printed."""
 
 import re
 from pathlib import Path
@@ -24,3 +24,13 @@ def test_the_problem_is_found_by_its_name_once_it_is_saved(tmp_path, monkeypatch
     (tmp_path / "my_machine.py").write_text(recipe)
     monkeypatch.syspath_prepend(tmp_path)
     assert crashbo.problems.get("my_machine:press_problem").name == "press"
+
+
+def test_the_guards_page_runs_as_printed(capsys):
+    page = (Path(__file__).parents[1] / "docs" / "guard.md").read_text()
+    names: dict[str, object] = {"__name__": "__main__"}
+    for code in re.findall(BLOCK, page, flags=re.DOTALL):
+        exec(compile(code, "guard.md", "exec"), names)
+    crashes, threshold = capsys.readouterr().out.splitlines()
+    assert int(crashes.split()[0]) <= 5
+    assert "interval" in threshold or "at least" in threshold
