@@ -480,3 +480,27 @@ def test_more_voids_than_anyone_would_expect_are_said_once():
         study.optimize(objective, n_trials=14, catch=MemoryError)
     assert len([warning for warning in said if "void" in str(warning.message)]) == 1
     assert {t.state for t in records(study)} <= {"void", "success"}  # as the sampler has it
+
+
+def test_an_objective_that_is_stopped_is_stored_as_stopped_and_learnt_from():
+    def guarded(trial):
+        knee, hip = trial.suggest_float("knee", 0, 1), trial.suggest_float("hip", 0, 1)
+        if current_of(knee, hip) > 110.0:
+            raise crashbo.Stopped({"current": 110.0}, "limit")
+        measure(trial, current=current_of(knee, hip))
+        return height_of(knee, hip)
+
+    study = optuna.create_study(direction="maximize", sampler=CrashSampler(seed=0, constraints=["current"]))
+    study.enqueue_trial({"knee": 0.9, "hip": 0.9})
+    study.optimize(guarded, n_trials=6, catch=crashbo.Stopped)
+    first = records(study)[0]
+    assert (first.state, first.measured, first.censored, first.reason) == (
+        "stopped",
+        {"current": 110.0},
+        ("current",),
+        "limit",
+    )
+    assert study.trials[0].state == optuna.trial.TrialState.FAIL
+    assert insight(study).guard().limits == {"current": math.inf}  # nothing has crashed yet
+    number = study.ask({"knee": optuna.distributions.FloatDistribution(0, 1)}).number
+    assert tell(study, number, stopped={"current": 105.0}).state == "stopped"

@@ -168,6 +168,6 @@ export function blameTable(host, state, onChoose) {
     t.reason ? el("tr", {}, el("td"), el("td", { cls: "words", colspan: names.length }, t.reason)) : null,
   ]);
   show(host, el("div", { cls: "sideways" }, el("table", { cls: "blame" }, el("thead", {}, el("tr", {}, el("th", {}, "crash"), names.map((n) => el("th", {}, n)))), el("tbody", {}, rows))),
-    el("p", { cls: "key" }, names.length > 1 ? "How likely each constraint was violated; they need not sum to one." : "With a single constraint, it is to blame for every crash.",
+    el("p", { cls: "key" }, names.length > 1 ? "How likely each constraint was violated; they need not sum to one." : "How likely it was violated; the rest is of causes that nobody measures.",
       crashes.length > 12 ? ` The latest 12 of ${crashes.length}.` : ""));
 }
