@@ -260,3 +260,36 @@ crashbo.minimize(run, {{"x": (0.0, 1.0)}}, **more)
     subprocess.run([sys.executable, "-c", script], check=False)
     events = [json.loads(line) for line in (tmp_path / "j").read_text().splitlines()[1:]]
     assert [e["trial"]["state"] for e in events if e["event"] == "tell"] == ["stopped"] * 3
+
+
+def tripping_by_error(params, guard):
+    try:
+        return motor(params, guard)
+    except crashbo.Crash:
+        raise RuntimeError("the drive is off") from None
+
+
+@pytest.mark.parametrize("more", [{}, {"workers": 1}])
+def test_an_error_that_counts_as_a_crash_carries_what_it_had_reached(more):
+    said = {"constraints": ["current"], "trials": 6, "progress": False, "on_error": "crash"}
+    crashes = [t for t in crashbo.minimize(tripping_by_error, SPACE, **said, **more).trials if t.state == "crash"]
+    assert crashes
+    assert all(TRIP - 3.0 < t.reached["current"] <= TRIP for t in crashes)
+
+
+@pytest.mark.parametrize("said", [{"cost": 1.0}, {"stopped": {"current": 50.0}}])
+def test_last_readings_before_a_crash_are_not_lost_without_a_word_where_there_was_none(said):
+    optimizer = crashbo.Optimizer(SPACE, ["current"])
+    with pytest.raises(ValueError, match=r"^reached must belong to a crash; got {'current': 55\.0} with "):
+        optimizer.tell(optimizer.ask(), reached={"current": 55.0}, **said)
+
+
+def test_a_confirmation_says_how_many_repeats_were_stopped():
+    optimizer = crashbo.Optimizer(SPACE, ["current"])
+    optimizer.tell(optimizer.ask(), cost=1.0, measured={"current": 50.0})
+    repeats = optimizer.confirm(n=2)
+    optimizer.tell(optimizer.ask(), cost=1.0, measured={"current": 50.0})
+    optimizer.tell(optimizer.ask(), stopped={"current": 59.0})
+    assert repeats.done
+    assert repr(repeats).startswith("Confirmation(2 of 2 told")
+    assert repr(repeats).endswith("stopped 1)")
