@@ -435,7 +435,7 @@ DOORS = {
     "sqlalchemy": {f"integrations/optuna/{name}.py" for name in ("atomic", "troubles", "writing")},
     "optuna_dashboard": {"integrations/optuna/dashboard.py"},
     "plotly": {"integrations/optuna/dashboard.py"},
-    "fastapi": {"app/server/api.py", "app/server/guard.py"},
+    "fastapi": {"app/server/api.py", "app/server/gate.py"},
     "uvicorn": {"app/server/serve.py"},
     "torch": {"integrations/botorch.py", "benchmark/methods/botorch.py"},
     "botorch": {"integrations/botorch.py", "benchmark/methods/botorch.py"},

@@ -154,7 +154,7 @@ def judge(told: Told, constraints: Sequence[AnyConstraint] | None) -> Told:
     for said in ("measured", "reached"):
         for name in getattr(told, said):
             if name not in measured:
-                known = ", ".join(measured) or "none"
+                known, said = ", ".join(measured) or "none", "stopped" if told.state == "stopped" else said
                 raise ValueError(f"{said} must name constraints ({known}); got {name!r}. Add it.")
     for name in told.blame:
         if name not in names:
