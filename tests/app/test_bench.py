@@ -365,13 +365,25 @@ def test_trials_go_out_as_csv_and_come_back_and_the_same_file_counts_once(bench,
     assert [words(t) for t in other.trials] == [words(t) for t in bench.trials[:4]]
 
 
+def test_stops_and_last_readings_go_out_as_csv_and_come_back_and_a_change_of_them_is_noticed(bench, tmp_path):
+    for told in (Told.of(crash=True, reached={"current": 107.5}), Told.of(stopped={"current": 106.0}, note="hot")):
+        bench.tell(bench.ask().number, told)
+    text = table.export(bench)
+    other = Bench.create(str(tmp_path / "other.db"), bench.definition)
+    assert counts(table.load(other, text)) == (2, 0)
+    assert counts(table.load(other, text)) == (0, 2)
+    words = lambda t: (t.params, t.state, t.measured, t.reason, t.censored, t.reached)  # noqa: E731
+    assert [words(t) for t in other.trials] == [words(t) for t in bench.trials]
+    assert [number for _, number in table.plan(other, text.replace("107.5", "107.9")).changed] == [0]
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
         ("knee,cost\n0.1,1\n", "it lacks \\['hip'\\]"),
         ("knee,hip,cost,toe\n0.1,1,2,3\n", "it has \\['toe'\\]"),
         ("knee,hip,cost\n0.1,0.2,1\n0.1,high,1\n", "line 3 .* hip must be a number; got 'high'"),
-        ("knee,hip,cost\n0.1,0.2,\n", "line 2 .* state must be success, crash or void"),
+        ("knee,hip,cost\n0.1,0.2,\n", "line 2 .* state must be success, crash, stopped or void"),
         ("knee,hip,cost\n0.1,0.2,nan\n", "line 2 .* cost must be a finite number"),
         ("knee,hip,cost\n0.1,0.2,1,5\n", "line 2 .* more cells"),
     ],

@@ -69,3 +69,10 @@ def test_a_study_s_own_reliability_is_drawn(tmp_path):
     assert len(figure.axes) == 4
     plots.save(figure, tmp_path / "reliability.png")
     assert (tmp_path / "reliability.png").stat().st_size > 5_000
+
+
+def test_a_stop_is_no_success():
+    trials = [crashbo.Trial(0, {"x": 0.1}, "stopped", 0.9), crashbo.Trial(1, {"x": 0.1}, "success", 0.9, 1.0)]
+    found = reliability.of_trials([*trials, crashbo.Trial(2, {"x": 0.1}, "void", 0.9)])
+    assert found.counts.sum() == 2
+    assert found.observed[9] == 0.5

@@ -41,6 +41,9 @@ class Quiet(Live):
     def stop(self):
         """Nothing to stop."""
 
+    def in_background(self, function):
+        return function(self.bench)
+
 
 @pytest.fixture
 def client(bench, store):
@@ -281,3 +284,25 @@ def test_a_crowd_loses_nothing_and_doubles_nothing(service, capsys):
     said = capsys.readouterr().out
     broken = [line for line in said.splitlines() if line.startswith("BROKEN") and "p95" not in line]
     assert broken == [], said
+
+
+def test_the_guard_knows_all_that_was_told_even_if_the_picture_is_behind(client):
+    assert client.get("/api/guard").json() == {"limits": {"current": None}, "sides": {"current": "above"}}
+    for number, said in enumerate(
+        (
+            {"cost": 0.3, "measured": {"current": 90}},
+            {"cost": 0.4, "measured": {"current": 104}},
+            {"crash": "tripped", "reached": {"current": 107.9}},
+            {"crash": "tripped", "reached": {"current": 107.6}},
+        )
+    ):
+        client.post("/api/ask", json={})
+        assert client.post(f"/api/trials/{number}/tell", json=said).status_code == 200
+    limit = client.get("/api/guard").json()["limits"]["current"]
+    assert 104 < limit < 109
+    client.post("/api/ask", json={})
+    stopped = client.post("/api/trials/4/tell", json={"stopped": {"current": limit}})
+    assert (stopped.json()["state"], stopped.json()["censored"]) == ("stopped", ["current"])
+    refused = client.post("/api/trials/4/fix", json={"cost": 0.4, "reached": {"current": 100}})
+    assert (refused.status_code, "reached must belong to a crash" in refused.text) == (422, True)
+    assert client.post("/api/trials/4/undo", json={}).json()["state"] == "pending"

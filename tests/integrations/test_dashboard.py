@@ -143,3 +143,23 @@ def test_a_browser_shows_our_figures_reasons_and_measurements(study, address, tm
     }.items():
         shown = page(f"{address}/studies/{study._study_id}{path}", tmp_path / "profile", *expected)
         assert [words for words in expected if words not in shown] == []
+
+
+def test_stops_are_drawn_and_counted():
+    study = optuna.create_study(sampler=CrashSampler(seed=0, constraints=["current"]))
+
+    def objective(trial):
+        x = trial.suggest_float("x", 0, 1)
+        if x > 0.6:
+            raise crashbo.Stopped({"current": 60.0})
+        crashbo.integrations.optuna.measure(trial, current=100.0 * x)
+        return -x
+
+    study.optimize(objective, n_trials=8, catch=(crashbo.Stopped,))
+    seen = insight(study)
+    stops = sum(t.state == "stopped" for t in seen.trials)
+    assert stops > 0
+    assert f"{stops} stopped before they could crash" in dashboard.note(seen)
+    for name in ("crashbo-threshold-0", "crashbo-p-safe"):
+        (drawn,) = (trace for trace in dashboard.figures(seen)[name].data if trace.name == "stopped")
+        assert len(drawn.x) == stops

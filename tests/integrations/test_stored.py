@@ -394,3 +394,36 @@ class TestDeclared:
     def test_nonsense_is_refused(self, wrong):
         with pytest.raises(ValueError, match="must"):
             CrashSampler(**wrong)
+
+
+def test_a_raised_stop_keeps_its_readings_and_those_measured_before():
+    def objective(trial):
+        measure(trial, heat=71.0)
+        raise crashbo.Stopped({"current": 107.9}, "at its limit")
+
+    (trial,) = records(run(objective, catch=(crashbo.Stopped,)))
+    assert (trial.state, trial.cost, trial.reason) == ("stopped", None, "at its limit")
+    assert trial.measured == {"heat": 71.0, "current": 107.9}
+    assert set(trial.censored) == {"heat", "current"}
+
+
+def test_a_stop_without_readings_has_those_that_were_measured_and_is_void_without_any():
+    def objective(trial):
+        measure(trial, current=107.9)
+        raise crashbo.Stopped({})
+
+    (trial,) = records(run(objective))
+    assert (trial.state, trial.measured, trial.censored) == ("stopped", {"current": 107.9}, ("current",))
+    (trial,) = records(run(raising(crashbo.Stopped({}))))
+    assert trial.state == "void"
+
+
+def test_a_stop_is_told_corrected_and_guarded():
+    study = optuna.create_study(sampler=CrashSampler(seed=0))
+    declare(study, space=X, constraints=[crashbo.Constraint("current", threshold=108.0)])
+    assert insight(study).guard().limits == {"current": 108.0}
+    trial = ask(study)
+    assert tell(study, trial, stopped={"current": 107.9}).state == "stopped"
+    assert tell(study, trial.number, crash=True, reached={"current": 107.9}, replace=True).reached == {"current": 107.9}
+    assert tell(study, trial.number, stopped={"current": 107.0}, replace=True).measured == {"current": 107.0}
+    assert records(study)[0].reached == {}

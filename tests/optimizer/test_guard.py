@@ -100,6 +100,11 @@ class TestLimits:
         limit = optimizer.guard(optimizer.ask()).limits["current"]
         assert limit == pytest.approx(TRIP, abs=1.0)
 
+    @pytest.mark.parametrize(("side", "limit"), [("above", 50.0), ("below", 70.0)])
+    def test_an_interval_has_its_limit_from_the_first_trial_on(self, side, limit):
+        optimizer = crashbo.Optimizer(SPACE, [crashbo.Constraint("current", threshold=(40.0, 80.0), side=side)])
+        assert optimizer.guard(optimizer.ask(), p=0.25).limits == {"current": limit}
+
     def test_a_side_below_has_limits_below(self):
         optimizer = crashbo.Optimizer(SPACE, [crashbo.Constraint("pressure", side="below")])
         assert optimizer.guard(optimizer.ask()).limits == {"pressure": -math.inf}
@@ -220,7 +225,7 @@ class TestTelling:
             ({"stopped": {}}, r"stopped must map constraints to the readings at which the trial was stopped; got \{\}"),
             ({"stopped": True}, r"stopped must map constraints to the readings"),
             ({"stopped": {"current": math.nan}}, r"measured\['current'\] must be a finite number; got nan"),
-            ({"stopped": {"heat": 1.0}}, r"measured must name constraints \(current\); got 'heat'"),
+            ({"stopped": {"heat": 1.0}}, r"stopped must name constraints \(current\); got 'heat'"),
             ({"stopped": {"current": 1.0}, "cost": 1.0}, r"tell must get exactly one of cost, crash, stopped and void"),
             ({"stopped": {"current": 1.0}, "blame": "current"}, r"blame must belong to a crash"),
             ({"crash": True, "reached": {"heat": 1.0}}, r"reached must name constraints \(current\); got 'heat'"),
@@ -260,3 +265,54 @@ crashbo.minimize(run, {{"x": (0.0, 1.0)}}, **more)
     subprocess.run([sys.executable, "-c", script], check=False)
     events = [json.loads(line) for line in (tmp_path / "j").read_text().splitlines()[1:]]
     assert [e["trial"]["state"] for e in events if e["event"] == "tell"] == ["stopped"] * 3
+
+
+def tripping_by_error(params, guard):
+    try:
+        return motor(params, guard)
+    except crashbo.Crash:
+        raise RuntimeError("the drive is off") from None
+
+
+@pytest.mark.parametrize("more", [{}, {"workers": 1}])
+def test_an_error_that_counts_as_a_crash_carries_what_it_had_reached(more):
+    said = {"constraints": ["current"], "trials": 6, "progress": False, "on_error": "crash"}
+    crashes = [t for t in crashbo.minimize(tripping_by_error, SPACE, **said, **more).trials if t.state == "crash"]
+    assert crashes
+    assert all(TRIP - 3.0 < t.reached["current"] <= TRIP for t in crashes)
+
+
+@pytest.mark.parametrize("said", [{"cost": 1.0}, {"stopped": {"current": 50.0}}])
+def test_last_readings_before_a_crash_are_not_lost_without_a_word_where_there_was_none(said):
+    optimizer = crashbo.Optimizer(SPACE, ["current"])
+    with pytest.raises(ValueError, match=r"^reached must belong to a crash; got {'current': 55\.0} with "):
+        optimizer.tell(optimizer.ask(), reached={"current": 55.0}, **said)
+
+
+def test_a_confirmation_says_how_many_repeats_were_stopped():
+    optimizer = crashbo.Optimizer(SPACE, ["current"])
+    optimizer.tell(optimizer.ask(), cost=1.0, measured={"current": 50.0})
+    repeats = optimizer.confirm(n=2)
+    optimizer.tell(optimizer.ask(), cost=1.0, measured={"current": 50.0})
+    optimizer.tell(optimizer.ask(), stopped={"current": 59.0})
+    assert repeats.done
+    assert repr(repeats).startswith("Confirmation(2 of 2 told")
+    assert repr(repeats).endswith("stopped 1)")
+
+
+def jumping(params, guard):
+    """It idles, and then goes to its peak at once: what is read before it trips says nothing."""
+    peak = 12.0 + 70.0 * params["x"] + 40.0 * params["y"] ** 2
+    guard.update(current=0.3 * peak)
+    if peak > TRIP:
+        raise crashbo.Crash("tripped")
+    guard.update(current=peak)
+    return crashbo.Outcome(-params["x"] - 0.6 * params["y"], {"current": peak})
+
+
+def test_where_crashes_seem_to_have_another_cause_a_study_is_not_stopped_at_one_place_again_and_again():
+    known = crashbo.Constraint("current", threshold=TRIP)
+    trials = crashbo.minimize(jumping, SPACE, constraints=[known], trials=20, progress=False).trials
+    stops = np.array([[t.params["x"], t.params["y"]] for t in trials if t.state == "stopped"]).reshape(-1, 2)
+    near = np.linalg.norm(stops[:, None] - stops[None], axis=2) < 0.02
+    assert near.sum(axis=1).max(initial=0) <= 3

@@ -58,7 +58,7 @@ def gather(p_safe: ArrayLike, succeeded: ArrayLike, name: str = "trials", bins: 
 
 def of_trials(trials: Iterable[Trial], name: str = "proposed trials") -> Reliability:
     """The reliability of a study's own proposals, with P(safe) as reported."""
-    told = [t for t in trials if t.origin == "search" and t.p_safe is not None and t.state in ("success", "crash")]
+    told = [t for t in trials if t.origin == "search" and t.p_safe is not None and t.counts]
     p = np.array([t.p_safe for t in told], dtype=float)
     return gather(p, np.array([t.state == "success" for t in told], dtype=bool), name)
 

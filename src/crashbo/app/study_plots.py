@@ -139,11 +139,13 @@ def draw_line(g: Gathered, found: Slice) -> Figure:
     at = _coordinates(g, name, [t.params[name] for t in done])
     upper.plot(at, [t.cost for t in done], "o", color=SUCCESS, markersize=5)
     upper.set_ylabel(_with_unit(g.definition.label, g.definition.study.units.get("cost", "")), fontsize=9)
-    title(lower, "P(safe)", "crosses are crashes")
+    squares = any(t.state == "stopped" for t in g.trials)
+    title(lower, "P(safe)", "crosses are crashes" + (", squares were stopped" if squares else ""))
     lower.set_ylabel("probability", fontsize=9)
     lower.plot(x, found.p_safe, color=NEXT, linewidth=1.8)
-    crashed = _coordinates(g, name, [t.params[name] for t in g.trials if t.state == "crash"])
-    lower.plot(crashed, [0.03] * len(crashed), "x", color=CRASH, markeredgewidth=2.2)
+    for state in ("crash", "stopped"):
+        failed = _coordinates(g, name, [t.params[name] for t in g.trials if t.state == state])
+        lower.plot(failed, [0.03] * len(failed), **_marker(state))
     lower.set_ylim(-0.03, 1.05)
     _name_axes(lower, g, found.axes)
     return figure
@@ -170,12 +172,14 @@ def _rail(axes: Axes, trials: list[Trial]) -> None:
 
 def _dots(axes: Axes, g: Gathered, names: tuple[str, ...]) -> None:
     for t in g.trials:
-        if t.state not in ("success", "crash"):
+        if not t.counts:
             continue
         at = [_coordinates(g, name, [t.params[name]]) for name in names]
         if t.state == "crash":
             axes.plot(*at, "x", color="white", markersize=7, markeredgewidth=3.6)
             axes.plot(*at, "x", color=CRASH, markersize=7, markeredgewidth=2.0)
+        elif t.state == "stopped":
+            axes.plot(*at, **_marker(t.state) | {"markeredgecolor": "white"})
         else:
             best = g.best is not None and t.number == g.best.number
             axes.plot(

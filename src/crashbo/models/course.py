@@ -28,7 +28,7 @@ from crashbo.numerics.gaussians import tail
 
 Array = NDArray[np.float64]
 
-_LOG_2 = float(np.log(2.0))
+_LOG_2 = float(np.log(2.0))  # derived: of a skew-normal density
 # judgement: from a quantity that is read often to one that is read now and then, in spreads of the measurements; who
 # watches a machine reads often
 _RISES = 2.0 ** np.arange(-8.0, 1.0)

@@ -56,6 +56,6 @@ class Confirmation:
         return float(np.std(self.costs, ddof=1)) if len(self.costs) > 1 else None
 
     def __repr__(self) -> str:
-        told = len(self.costs) + self.crashes
-        figures = f"mean {self.mean}, std {self.std}, crashes {self.crashes}"
+        told, stops = sum(t.counts for t in self.trials), sum(t.state == "stopped" for t in self.trials)
+        figures = f"mean {self.mean}, std {self.std}, crashes {self.crashes}" + (f", stopped {stops}" if stops else "")
         return f"Confirmation({told} of {self.n} told: {figures})"

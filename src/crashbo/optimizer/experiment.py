@@ -8,7 +8,7 @@ import math
 import pickle
 import traceback
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from crashbo import processes
@@ -28,6 +28,7 @@ class Failure:
     kind: Literal["timeout", "death", "error", "nan", "executor"]  # the last is no fault of the experiment
     reason: str
     error: BaseException | None = None  # what to raise, where that is asked for
+    reached: Mapping[str, float] = field(default_factory=dict)  # the farthest readings of its guard before it
 
     def sendable(self) -> "Failure":
         """The same for another process, where the traceback would be lost, and whatever else cannot be sent."""
@@ -92,21 +93,21 @@ class Rules:
         word = self.word(failure)
         if word == "raise":  # the user's bug: it says nothing of x, and is theirs to mend
             return Void(f"the experiment failed: {failure.error!r}")
-        return (Crash if word == "crash" else Void)(failure.reason)
+        return Crash(failure.reason, reached=failure.reached) if word == "crash" else Void(failure.reason)
 
 
 def outcome_of(experiment: Experiment, job: Job) -> Ending:
     """Run the experiment; a crash, a stop or a void is an outcome, too."""
+    reached = {} if job.guard is None else job.guard.reached
     try:
         answer = job.of(experiment)
     except Crash as crash:
-        if job.guard is not None:
-            crash.reached = {**job.guard.reached, **crash.reached}
+        crash.reached = {**reached, **crash.reached}
         return crash
     except (Stopped, Void) as outcome:
         return outcome
     except (Exception, SystemExit) as error:
-        return Failure("error", brief(f"{type(error).__name__}: {error}"), error)
+        return Failure("error", brief(f"{type(error).__name__}: {error}"), error, reached)
     if isinstance(answer, Outcome):
         answer = replace(answer, cost=_scalar(answer.cost))
         cost = answer.cost
@@ -119,7 +120,7 @@ def outcome_of(experiment: Experiment, job: Job) -> Ending:
         "A trial without a cost is a Crash or a Void."
     )
     absent = cost is None or (isinstance(cost, float) and not math.isfinite(cost))
-    return Failure("nan" if absent else "error", brief(f"no finite cost: {answer!r}"), refusal)
+    return Failure("nan" if absent else "error", brief(f"no finite cost: {answer!r}"), refusal, reached)
 
 
 def _scalar(answer: Any) -> Any:
@@ -134,9 +135,10 @@ def sent_outcome_of(experiment: Experiment, job: Job) -> Ending:
         return outcome
     if isinstance(outcome.error, SystemExit):
         code = outcome.error.code
-        return Failure("death", processes.how_it_ended(code if isinstance(code, int) else int(code is not None)))
+        why = processes.how_it_ended(code if isinstance(code, int) else int(code is not None))
+        return Failure("death", why, reached=outcome.reached)
     if isinstance(outcome.error, MemoryError):
-        return Failure("death", f"out of memory: {outcome.error!r}")
+        return Failure("death", f"out of memory: {outcome.error!r}", reached=outcome.reached)
     return outcome.sendable()
 
 

@@ -84,6 +84,8 @@ class Told:
                 f"got cost={cost!r}, crash={crash!r}, stopped={stopped!r}, void={void!r}. A crash has no cost."
             )
         if stopped is not None:
+            if reached:
+                raise ValueError(f"reached must belong to a crash; got {reached!r} with stopped. Put it in `stopped`.")
             return _stopped(stopped, measured, blame, noted)
         if isinstance(crash, Crash):
             reached = {**crash.reached, **(reached or {})}
@@ -107,6 +109,8 @@ class Told:
             raise ValueError(
                 f"cost must be a finite number; got {cost!r}. If there is none, tell crash=True or void=True."
             )
+        if before:
+            raise ValueError(f"reached must belong to a crash; got {reached!r} with a cost. Give it as `measured`.")
         if blamed:
             raise ValueError(f"blame must belong to a crash; got {blame!r} with a cost. Leave one of them out.")
         return Told("success", float(cost), values, noted, censored=cut)
@@ -150,7 +154,7 @@ def judge(told: Told, constraints: Sequence[AnyConstraint] | None) -> Told:
     for said in ("measured", "reached"):
         for name in getattr(told, said):
             if name not in measured:
-                known = ", ".join(measured) or "none"
+                known, said = ", ".join(measured) or "none", "stopped" if told.state == "stopped" else said
                 raise ValueError(f"{said} must name constraints ({known}); got {name!r}. Add it.")
     for name in told.blame:
         if name not in names:
@@ -181,9 +185,9 @@ def salvaged(crash: Crash, measured: Mapping[str, Any]) -> Told:
     return Told("crash", None, values, crash.reason, tuple(filter(_is_name, crash.blame)), censored, reached)
 
 
-def halted(stopped: Stopped) -> Told:
-    """What can be kept of a stop that was raised where nobody can be asked any more."""
-    values = {name: float(v) for name, v in stopped.measured.items() if _is_name(name) and is_number(v)}
+def halted(stopped: Stopped, measured: Mapping[str, Any]) -> Told:
+    """What can be kept of a stop that was raised where nobody can be asked any more, with what was measured before."""
+    values = {name: float(v) for name, v in {**measured, **stopped.measured}.items() if _is_name(name) and is_number(v)}
     if not values:
         return Told("void", reason=stopped.reason or "stopped, but nothing was measured")
     return Told("stopped", None, values, stopped.reason, censored=tuple(values))

@@ -134,10 +134,11 @@ class Threshold:
         return f"Threshold(value={self.value}, learned={self.learned})"
 
 
-def _limit(constraint: Constraint) -> float:
-    """A guard's limit before any trial was told."""
-    known = constraint.threshold
-    return float(known) if is_number(known) else constraint.sign * math.inf  # type: ignore[arg-type]
+def _limit(constraint: Constraint, p: float) -> float:
+    """A guard's limit before any trial was told: of an interval, the level that the threshold is below by p."""
+    given = constraint.given
+    low, high = given if isinstance(given, tuple) else (math.inf, math.inf) if given is None else (given, given)
+    return constraint.sign * (low + p * (high - low) if high > low else high)
 
 
 @dataclass(frozen=True)
@@ -188,7 +189,7 @@ class View:
         level = self.study.guard if p is None else checked({"guard": p})["guard"]
         found = None if self.models is None or self.seen is None else limits(self.seen, self.models, level)
         return {
-            c.name: _limit(c) if found is None else c.sign * float(found[j])
+            c.name: _limit(c, level) if found is None else c.sign * float(found[j])
             for j, c in enumerate(self.study.constraints)
             if isinstance(c, Constraint)
         }

@@ -69,7 +69,7 @@ class Observations:
     thresholds: tuple[GivenThreshold, ...]
     censored: NDArray[np.bool_] | None = None  # (n, G), where Y is only a lower bound
     reached: Array | None = None  # (n, G), the last readings before a crash; NaN where they are not known
-    stops_at: float = 0.5  # probability of a crash at which a guard stops a trial
+    stops_at: float = 0.5  # probability of a crash at which a guard stops a trial; derived: likelier than not
 
     @property
     def stopped(self) -> NDArray[np.bool_]:
@@ -179,19 +179,22 @@ class Surrogates:
     def safety(self, calibration: Calibration, ceilings: Array | None = None) -> Safety:
         """log P(safe), corrected as the study's own proposals demand; a success keeps below `ceilings`, (G,)."""
         if self.bystanders is not None:
-            return Safety(self.ensemble, calibration, self.bystanders, self._limits)
+            return Safety(self.ensemble, calibration, self.bystanders, self._limits(ceilings))
         return Safety(replace(self.ensemble, ceilings=ceilings), calibration)
 
-    @cached_property
-    def _limits(self) -> LogGamma | None:
-        """log P that what is measured keeps within thresholds that were given, where it is not the cause of crashes."""
-        if self.bystanders is None or not any(p.is_given for p in self.parametrisations):
+    def _limits(self, ceilings: Array | None) -> LogGamma | None:
+        """log P that what is measured keeps within what stops a trial, where it is not the cause of crashes.
+
+        These are thresholds that were given, and `ceilings`: a guard stops trials at them, whatever crashes others.
+        """
+        if not any(p.is_given for p in self.parametrisations) and (ceilings is None or not np.isfinite(ceilings).any()):
             return None
         pairs = [p.given_level(h) for p, h in zip(self.parametrisations, self.measured.hypers, strict=True)]
         hypers = tuple(
             replace(h, threshold=c, crash_noise_std=0.0) for h, (c, _) in zip(self.measured.hypers, pairs, strict=True)
         )
-        return LogGamma(Ensemble.of(replace(self.measured, hypers=hypers), np.array([std for _, std in pairs])))
+        kept = Ensemble.of(replace(self.measured, hypers=hypers), np.array([std for _, std in pairs]))
+        return LogGamma(replace(kept, ceilings=ceilings))
 
     @cached_property
     def eta(self) -> float:

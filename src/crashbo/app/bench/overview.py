@@ -82,13 +82,15 @@ class Overview:
         """The parameters that the models see."""
         return self.insight.snapshot.axes.space.parameters
 
+    def limits(self) -> dict[str, float | None]:
+        """The readings at which a guard stops a trial, by constraint; None where none is known yet."""
+        return {name: _end(limit) for name, limit in self.view.limits().items()}
+
     def levels(self) -> dict[str, Level]:
         """The thresholds."""
-        number, limits = self.told[-1].number if self.told else -1, self.view.limits()
+        number, limits = self.told[-1].number if self.told else -1, self.limits()
         return {
-            name: Level(
-                len(self.told), number, c.value, _plain(c.interval), c.learned, c.proven, c.words, _end(limits[name])
-            )
+            name: Level(len(self.told), number, c.value, _plain(c.interval), c.learned, c.proven, c.words, limits[name])
             for name, c in self.view.thresholds.items()
         }
 

@@ -161,8 +161,8 @@ def _request(row: Row, text: str) -> str:
 def _values(params: Mapping[str, Any], told: Told | Trial) -> tuple[Any, ...]:
     """Everything that makes a trial what it is, to compare it with others."""
     measured = tuple(sorted(told.measured.items()))
-    names = tuple(sorted(told.blame)), tuple(sorted(told.censored))
-    return tuple(sorted(params.items())), told.state, told.cost, measured, told.reason, *names
+    names, reached = (tuple(sorted(told.blame)), tuple(sorted(told.censored))), tuple(sorted(told.reached.items()))
+    return tuple(sorted(params.items())), told.state, told.cost, measured, told.reason, *names, reached
 
 
 def _id_of(entry: Entry, study: str) -> str:

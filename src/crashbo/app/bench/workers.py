@@ -189,6 +189,11 @@ def with_bench(function: Callable[[Bench], T]) -> T:
     return function(_cache.bench)
 
 
+def limits_of(bench: Bench) -> dict[str, float | None]:
+    """The readings at which a guard stops a trial of the study, by constraint."""
+    return Overview(bench.insight()).limits()
+
+
 def _propose(count: int, turn: int) -> Batch:
     return _cache.proposer.propose(count, turn)
 

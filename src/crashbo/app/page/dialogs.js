@@ -29,7 +29,7 @@ function ask(title, children, send, ...more) {
 // Corrects `trial`, or adds one where it is null; `typedIn` are values of a form to begin with.
 export function trialDialog(study, trial, who, done, typedIn = null) {
   const kind = trial && STATES[trial.state]?.told ? trial.state : "success";
-  const kinds = Object.keys(STATES).filter((k) => STATES[k].told && ["success", "crash", "void"].includes(k));
+  const kinds = Object.keys(STATES).filter((k) => STATES[k].told);
   const sure = el("label", { cls: "sure", hidden: true }, el("input", { type: "checkbox", name: "beyond" }), el("span"));
   const form = ask(trial ? `Correct trial ${trial.number}` : "A trial that was made by hand", [
     settingFields(study, trial?.params),

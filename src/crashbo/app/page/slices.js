@@ -6,7 +6,7 @@ import { contour, legend, paint } from "./colours.js";
 import { el, number, percent, setting, show, svg, tooltip, withUnit } from "./dom.js";
 import { named } from "./outcome.js";
 import { reachable } from "./reach.js";
-import { cross, looks } from "./states.js";
+import { cross, looks, mark } from "./states.js";
 
 const SAFE = 0.9;
 
@@ -125,7 +125,7 @@ export class Slices {
     return el("div", { cls: "key full-row" },
       on([svg("path", { cls: "contour-under", d: "M0 7H18" }), svg("path", { cls: "contour", d: "M0 7H18" })], `P(safe) = ${SAFE}`),
       on(svg("circle", { cls: "best-map", cx: 9, cy: 7, r: 5 }), "best"), on(svg("circle", { cls: "on-map", cx: 9, cy: 7, r: 3.8 }), "success"),
-      on([cross(9, 7, 4, "cross-map"), cross(9, 7, 4, "cross-map-top")], "crash"), on([svg("circle", { cls: "next-map", cx: 9, cy: 7, r: 5 }), svg("circle", { cls: "next-map-top", cx: 9, cy: 7, r: 5 })], "under way"),
+      on([cross(9, 7, 4, "cross-map"), cross(9, 7, 4, "cross-map-top")], "crash"), this.state.trials.some((t) => t.state === "stopped") ? on(stop(9, 7), "stopped") : null, on([svg("circle", { cls: "next-map", cx: 9, cy: 7, r: 5 }), svg("circle", { cls: "next-map-top", cx: 9, cy: 7, r: 5 })], "under way"),
       el("span", {}, "Pale marks lie far from this slice."));
   }
 
@@ -177,6 +177,7 @@ export class Slices {
       const group = svg("g", { opacity: t.state === "pending" ? 1 : 0.25 + 0.75 * near });
       if (looks(t.state).shape === "cross") for (const cls of ["cross-map", "cross-map-top"]) group.append(cross(cx, cy, 4, cls));
       else if (t.state === "pending") for (const cls of ["next-map", "next-map-top"]) group.append(svg("circle", { cls, cx, cy, r: 8 }));
+      else if (looks(t.state).shape === "square") group.append(stop(cx, cy));
       else group.append(svg("circle", { cls: best ? "best-map" : "on-map", cx, cy, r: best ? 6 : 3.8 }));
       const hit = tooltip(svg("circle", { cls: "hit", cx, cy, r: 9, "data-number": t.number, "aria-label": describe(t, this.state.study).replaceAll("\n", ", ") }), describe(t, this.state.study));
       placed.push({ t, cx, cy, hit });
@@ -218,7 +219,7 @@ export class Slices {
         if (half) plot.append(svg("path", { cls: "mean-band", d: `M${line(mean.map((v, i) => v + 1.645 * half[i])).join("L")}L${line(mean.map((v, i) => v - 1.645 * half[i])).reverse().join("L")}Z` }));
         plot.append(svg("path", { cls, d: `M${line(mean).join("L")}` }));
         for (const t of dots) plot.append(svg("circle", { cls: "success", cx: x(t.params[p.name]), cy: y(t.cost), r: 4 }));
-        for (const t of state.trials.filter((q) => q.state === "crash")) plot.append(cross(x(t.params[p.name]), bottom - 6, 4, "cross"));
+        for (const t of state.trials.filter((q) => q.state === "crash" || q.state === "stopped")) plot.append(mark(t.state, x(t.params[p.name]), bottom - 6, 3.5));
         for (const t of state.trials.filter((q) => q.open)) plot.append(svg("line", { cls: "pending-bar", x1: x(t.params[p.name]), x2: x(t.params[p.name]), y1: top, y2: bottom }));
         show(box, plot);
       };
@@ -230,10 +231,13 @@ export class Slices {
       panels.push(panel(`Expected ${state.study.cost.label}, 90 % interval`, named(state.study.cost, state.study.cost.label), found.cost, found.cost_std, "mean", [Math.min(...all), Math.max(...all)], dots));
     }
     panels.push(panel("P(safe)", "probability", found.p_safe, null, "safe", [0, 1], []));
-    show(this.maps, panels.map((m) => m.node), el("div", { cls: "key full-row" }, key("mean", `expected ${state.study.cost.label}`), key("mean-band", "its 90 % interval"), key("safe", "P(safe)"), ["success", "crash"].map((s) => stateKey(s)), key("pending-bar", "under way")));
+    show(this.maps, panels.map((m) => m.node), el("div", { cls: "key full-row" }, key("mean", `expected ${state.study.cost.label}`), key("mean-band", "its 90 % interval"), key("safe", "P(safe)"), ["success", "crash", "stopped"].filter((s) => looks(s).counted || state.trials.some((t) => t.state === s)).map((s) => stateKey(s)), key("pending-bar", "under way")));
     for (const m of panels) m.place();
   }
 }
+
+// A trial that was stopped, on a map.
+const stop = (x, y) => svg("rect", { cls: "stop-map", x: x - 3.6, y: y - 3.6, width: 7.2, height: 7.2 });
 
 // Between a parameter's value and its place from 0 to 1.
 export function share(p, value) {

@@ -13,7 +13,7 @@ from crashbo.app.bench.definition import Definition
 from crashbo.app.server.live import Live
 from crashbo.integrations.optuna.ledger import Entry
 from crashbo.optimizer.records import Constraint
-from crashbo.search.space import Choice, Int, is_number
+from crashbo.search.space import Choice, Int
 from crashbo.version import __version__
 
 _PARAMS = {"knee": 0.31, "hip": 0.62}
@@ -235,13 +235,8 @@ def findings_of(live: Live) -> list[dict[str, Any]] | None:
 
 
 def guard_of(live: Live) -> dict[str, Any]:
-    """Limits for whoever watches a trial while it runs; before any trial was told, thresholds that were given."""
-    measured, levels = live.bench.definition.study.measured, {} if live.picture is None else live.picture.levels
-    known = {c.name: c.threshold if is_number(c.threshold) else None for c in measured}
-    return {
-        "limits": known | {name: level.limit for name, level in levels.items()},
-        "sides": {c.name: c.side for c in measured},
-    }
+    """Limits for whoever watches a trial while it runs."""
+    return {"limits": live.limits(), "sides": {c.name: c.side for c in live.bench.definition.study.measured}}
 
 
 def study_out(definition: Definition) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from crashbo.app.bench.workers import (
     Viewer,
     Worker,
     digest_of,
+    limits_of,
     with_bench,
 )
 from crashbo.app.server.ask_queue import AskQueue
@@ -53,6 +54,7 @@ class Live:
         self.findings: list[Finding] | None = None  # None until they are known
         self._voids = 0  # that they were found with
         self._levels: dict[Digest, dict[str, Level]] = {}  # by the data that they were learnt from
+        self._limits: tuple[Digest, dict[str, float | None]] | None = None  # newer than the picture
         self._seen: list[Entry] | None = None  # as last read from the store
         self._listeners: set[tuple[asyncio.AbstractEventLoop, asyncio.Queue[Signs]]] = set()
         self._poke, self._stopped = threading.Event(), threading.Event()
@@ -94,6 +96,18 @@ class Live:
     def slice(self, axes: list[str], at: dict[str, Any], size: int) -> Slice | None:
         """Cost and P(safe) over one or two parameters; None before a trial was told."""
         return None if self.picture is None else self._viewer.slice(axes, at, size)
+
+    def limits(self) -> dict[str, float | None]:
+        """The readings at which a guard stops a trial, by constraint, with all that was told; None where none is known.
+
+        The picture may be several trials behind, and whoever asks is about to run a machine: it is not good enough.
+        """
+        digest = digest_of(self.bench.trials)
+        if self.picture is not None and self.picture.digest == digest:
+            return {name: level.limit for name, level in self.picture.levels.items()}
+        if self._limits is None or self._limits[0] != digest:
+            self._limits = digest, self.in_background(limits_of)
+        return self._limits[1]
 
     def in_background(self, function: Callable[[Bench], T]) -> T:
         """What a function of the module level makes of the study, in a process of its own."""

@@ -24,6 +24,7 @@ Array = NDArray[np.float64]
 # The colours of Okabe and Ito, as in all figures of crashbo: model, crash, success, threshold.
 _MODEL, _CRASH, _SUCCESS, _LEVEL, _BAND = "#0072B2", "#D55E00", "#1A1A1A", "#8A6100", "#E69F00"
 _BLAMED = (_CRASH, "#E69F00", "#CC79A7", "#0072B2", "#009E73", "#56B4E9", "#F0E442")
+_MARKS = (("success", _SUCCESS, "circle"), ("crash", _CRASH, "x"), ("stopped", "#CC79A7", "square"))
 _GRID = 25
 _NOTE = "<!-- crashbo -->"
 
@@ -111,7 +112,7 @@ def blames(seen: Insight) -> BlameBars:
 def calibration(seen: Insight) -> CrashCount:
     """Crashes and predictions over the trials that the search proposed."""
     told = [t for t in seen.trials if t.counts and t.p_safe is not None]
-    crashed = np.cumsum([t.state == "crash" for t in told])
+    crashed = np.cumsum([t.state != "success" for t in told])  # who was stopped was about to crash
     predicted = np.cumsum([1.0 - (t.p_safe or 0.0) for t in told])
     return CrashCount([t.number for t in told], crashed.astype(float).tolist(), predicted.tolist())
 
@@ -164,11 +165,12 @@ def publisher(every: int = 10) -> Callable[[OptunaStudy, FrozenTrial], None]:
 
 def note(seen: Insight) -> str:
     """The study in a few lines of Markdown."""
-    count = {s: sum(t.state == s for t in seen.trials) for s in ("success", "crash", "pending")}
+    count = {s: sum(t.state == s for t in seen.trials) for s in ("success", "crash", "stopped", "pending")}
+    stopped = f"{count['stopped']} stopped before they could crash, " if count["stopped"] else ""
     lines = [
         _NOTE,
         "### Crashes",
-        f"{count['success']} successes, {count['crash']} crashes, {count['pending']} pending.",
+        f"{count['success']} successes, {count['crash']} crashes, {stopped}{count['pending']} pending.",
     ]
     for level in levels(seen):
         if level.value is not None:
@@ -202,7 +204,7 @@ def draw_level(level: Readings) -> go.Figure:
     if level.value is not None:
         words = f"crashes {level.side} {level.value:.4g}"
         figure.add_hline(level.value, line={"color": _LEVEL, "dash": "dash"}, annotation_text=words)
-    for state, color, symbol in (("success", _SUCCESS, "circle"), ("crash", _CRASH, "x")):
+    for state, color, symbol in _MARKS:
         trials = [t for t in level.trials if t.state == state]
         x, y = [t.number for t in trials], [t.measured[level.name] for t in trials]
         figure.add_scatter(x=x, y=y, mode="markers", name=state, marker={"color": color, "symbol": symbol})
@@ -228,7 +230,7 @@ def draw_safe_map(safe: SafeMap) -> go.Figure:
         figure.add_heatmap(x=x, y=y, z=safe.p_safe.tolist(), **scale)
         figure.update_yaxes(type="log" if safe.log[1] else None)
     figure.update_xaxes(type="log" if safe.log[0] else None)
-    for state, color, symbol in (("success", _SUCCESS, "circle"), ("crash", _CRASH, "x")):
+    for state, color, symbol in _MARKS:
         trials = [t for t in safe.trials if t.state == state]
         x = [_shown(t.params[safe.names[0]]) for t in trials]
         y = [_shown(t.params[safe.names[1]]) for t in trials] if len(safe.names) == 2 else [state == "success"] * len(x)

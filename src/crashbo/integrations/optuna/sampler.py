@@ -152,7 +152,7 @@ class CrashSampler(BaseSampler):
         elif isinstance(why, Crash):
             writing.note(study, trial._trial_id, salvaged(why, stored.measured_in(trial.user_attrs)))
         elif isinstance(why, Stopped):
-            writing.note(study, trial._trial_id, halted(why))
+            writing.note(study, trial._trial_id, halted(why, stored.measured_in(trial.user_attrs)))
         elif isinstance(why, Void):
             writing.note(study, trial._trial_id, Told("void", reason=why.reason))
         elif why is None or caught:
