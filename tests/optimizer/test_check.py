@@ -294,3 +294,19 @@ def test_a_result_can_be_checked_and_its_findings_are_plain():
     result = crashbo.minimize(lambda p: cost(p), {"x": (0.0, 1.0), "y": (0.0, 1.0)}, trials=6, progress=False)
     assert result.check() == check(View.of(result.optimizer.study, result.trials))
     json.dumps([vars(f) for f in result.check()])
+
+
+@pytest.mark.parametrize(("side", "sign"), [("above", 1.0), ("below", -1.0)])
+def test_a_stop_at_a_reading_far_beyond_all_others_may_be_a_glitch(side, sign):
+    def say(i, p, said, rng):
+        if i in (20, 25):
+            return {"stopped": {"load": sign * (9.0 if i == 20 else 1.2)}}
+        return said if "crash" in said else said | {"measured": {"load": sign * said["measured"]["load"]}}
+
+    optimizer = told(constraints=crashbo.Constraint("load", side=side), say=say)
+    found = the("stop", optimizer)
+    assert found.trials == (20,)
+    assert "Trial 20 was stopped at load far beyond all other readings" in found.words
+    assert kinds(optimizer)[0] == "stop"
+    optimizer.tell(20, void="a glitch", replace=True)
+    assert "stop" not in kinds(optimizer)

@@ -107,6 +107,30 @@ def readings(view: View) -> Iterator[Finding]:
         )
 
 
+def glitches(view: View) -> Iterator[Finding]:
+    """Stops at readings so far beyond all others that the sensor is to be doubted: no threshold is below them."""
+    for c in (c for c in view.study.constraints if isinstance(c, Constraint)):
+        stops = {
+            t.number: c.sign * t.measured[c.name] for t in view.trials if t.state == "stopped" and c.name in t.measured
+        }
+        others = [c.sign * t.measured[c.name] for t in _measured(view, c, "success")]
+        others += [c.sign * t.reached[c.name] for t in view.trials if c.name in t.reached]
+        if not stops or len(others) < _FEW:
+            continue
+        level = max(others) + max(max(others) - min(others), _EXACT * abs(max(others)), _TINY)
+        far = tuple(number for number, reading in stops.items() if reading > level)
+        if far:
+            most = amount(c.sign * max(stops.values()), view.study.units.get(c.name, ""))
+            yield Finding(
+                "stop",
+                f"{named(far).capitalize()} {'was' if len(far) == 1 else 'were'} stopped at {c.name} far beyond all "
+                f"other readings, {most} at the most: it counts as survived, so the threshold lies above.",
+                far,
+                "If the sensor glitched, correct it to void, or to what was reached; and filter what the guard gets.",
+                strength=_MOST,
+            )
+
+
 def cause(view: View) -> Iterator[Finding]:
     """Whether what is measured explains none of the crashes."""
     study, found = view.study, view.causes

@@ -15,6 +15,7 @@ Check = Callable[[View], Iterator[Finding]]
 CHECKS: tuple[Check, ...] = (
     crashes.readings,
     crashes.beyond,
+    crashes.glitches,
     course.noise,
     course.voids,
     course.drift,
