@@ -238,3 +238,18 @@ class TestCommand:
         assert done.stderr.splitlines() == [done.stderr.strip()]
         assert f"pip install 'crashbo[{extra}]'" in done.stderr
         assert list(tmp_path.iterdir()) == []
+
+
+def test_with_a_guard_the_story_has_stops_and_its_page_says_so(tmp_path, monkeypatch):
+    monkeypatch.setattr(camera, "LIBRARIES", ())
+    monkeypatch.setattr(animation, "_EVERY", 0.1)
+    monkeypatch.setattr(
+        crashbo.Optimizer, "guard", lambda self, trial: crashbo.Guard({"current": 70.0}, {"current": "above"})
+    )
+    said = []
+    told = demo.play(4, 0, said.append, guarded=True)
+    assert told.stops
+    assert any("stopped at" in line for line in said)
+    assert "stopped by the guard" in demo.summary(told)
+    page = demo_files.save(told, tmp_path).read_text()
+    assert "stopped by the guard" in page

@@ -290,3 +290,27 @@ class TestCamera:
         assert frames.shape == (3, 60, 80, 3)
         np.testing.assert_array_equal(frames[0], frames[1])
         assert np.any(frames[1] != frames[2])
+
+
+class TestGuard:
+    def guard(self, limit):
+        return crashbo.Guard({"current": limit}, {"current": "above"})
+
+    def test_it_stops_a_jump_before_the_boards_trip(self):
+        with pytest.raises(crashbo.Crash, match="boards tripped"):
+            solo8.guarded(STIFF, np.random.default_rng(0), self.guard(np.inf))
+        with pytest.raises(crashbo.Stopped) as stop:
+            solo8.guarded(STIFF, np.random.default_rng(0), self.guard(105.0))
+        assert 95.0 < stop.value.measured["current"] < 112.0
+
+    def test_a_jump_that_stays_below_its_limit_is_the_same_with_a_guard(self):
+        problem = crashbo.problems.get("solo8-jump")
+        free = problem.evaluate(solo8.START, np.random.default_rng(3))
+        assert solo8.guarded(solo8.START, np.random.default_rng(3), self.guard(100.0)) == free
+
+    def test_a_recorded_jump_shows_where_it_was_stopped(self):
+        watch = solo8.watcher(self.guard(105.0))
+        flight = jump(solo8.gains(STIFF), solo8.SETUP, rng=np.random.default_rng(0), record=True, watch=watch)
+        assert flight.stopped is not None
+        assert not flight.crash
+        assert not flight.tape.current[flight.tape.end :].any()  # the motors are off
