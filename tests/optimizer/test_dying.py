@@ -22,8 +22,8 @@ from machines import SPACE, Together, cost_of
 
 import crashbo
 from crashbo import processes
+from crashbo.optimizer import experiment
 from crashbo.optimizer.attendance import Attendance, Sheet, attended
-from crashbo.optimizer.experiment import Job
 from deaths import die, gone, pids, wait_for
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs fork and /proc")
@@ -325,9 +325,9 @@ def test_an_executor_s_own_error_is_raised_and_no_crash():
 
 
 def test_an_executor_out_of_reach_keeps_the_time_itself(monkeypatch):
-    ending = attended(lambda params: time.sleep(60), Job({}), Sheet("/no/such/folder/1.", 0), 0.1)
+    ending = attended(lambda params: time.sleep(60), experiment.Job({}), Sheet("/no/such/folder/1.", 0), 0.1)
     assert (ending.kind, ending.reason) == ("timeout", "no answer within 0.1 s")
-    assert attended(lambda params: 2.0, Job({}), Sheet("/no/such/folder/1.", 0), 60.0).cost == 2.0
+    assert attended(lambda params: 2.0, experiment.Job({}), Sheet("/no/such/folder/1.", 0), 60.0).cost == 2.0
 
 
 def test_a_call_whose_process_is_dead_is_not_late(tmp_path):
