@@ -22,6 +22,7 @@ from machines import SPACE, Together, cost_of
 
 import crashbo
 from crashbo import processes
+from crashbo.optimizer import experiment
 from crashbo.optimizer.attendance import Attendance, Sheet, attended
 from deaths import die, gone, pids, wait_for
 
@@ -276,7 +277,7 @@ class KilledWorker(Exception):
 class Dask(Together):
     def submit(self, function, *args):
         future = super().submit(function, *args)
-        if args[1]["x"] > 0.5:
+        if args[1].params["x"] > 0.5:
             future = Future()
             future.set_exception(KilledWorker("three workers died while trying to run it"))
         return future
@@ -324,9 +325,9 @@ def test_an_executor_s_own_error_is_raised_and_no_crash():
 
 
 def test_an_executor_out_of_reach_keeps_the_time_itself(monkeypatch):
-    ending = attended(lambda params: time.sleep(60), {}, Sheet("/no/such/folder/1.", 0), 0.1)
+    ending = attended(lambda params: time.sleep(60), experiment.Job({}), Sheet("/no/such/folder/1.", 0), 0.1)
     assert (ending.kind, ending.reason) == ("timeout", "no answer within 0.1 s")
-    assert attended(lambda params: 2.0, {}, Sheet("/no/such/folder/1.", 0), 60.0).cost == 2.0
+    assert attended(lambda params: 2.0, experiment.Job({}), Sheet("/no/such/folder/1.", 0), 60.0).cost == 2.0
 
 
 def test_a_call_whose_process_is_dead_is_not_late(tmp_path):
