@@ -65,8 +65,15 @@ def test_where_a_machine_trips_agrees_with_sampling(last):
             w[some] = rng.choice(rises, some.sum(), p=shares / shares.sum())
     reading = drawn - w * np.abs(rng.standard_normal(n)) + sigma * rng.standard_normal(n)
     trips = Trips.of(c, mass, sigma, last, SCALE)
+    levels = np.linspace(0.6, 1.8, 241)
+    tripped = trips.before(levels)
     for level in (0.7, 0.9, 1.05, 1.3):
-        assert trips.before(level) == pytest.approx(np.mean(reading < level), abs=0.004)
+        assert np.interp(level, levels, tripped) == pytest.approx(np.mean(reading < level), abs=0.004)
+    peak = 1.0 + 0.15 * rng.standard_normal(n)
+    doomed = trips.doomed(levels, 1.0, 0.15)
+    for level in (0.7, 0.9, 1.0, 1.1):
+        on = (peak > level) & (reading > level)
+        assert np.interp(level, levels, doomed) == pytest.approx(np.mean(peak[on] > reading[on]), abs=0.02)
 
 
 X = np.array([[0.1, 0.2], [0.4, 0.9], [0.6, 0.3], [0.9, 0.8], [0.8, 0.5]])

@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logsumexp, ndtr, owens_t
+from scipy.special import log_ndtr, logsumexp, ndtr, owens_t
 
 from crashbo.numerics.gaussians import tail
 
@@ -129,12 +129,27 @@ class Trips:
         each = _overshoots(gaps, sigma, w[:, None])[0].reshape(len(w), len(c), len(last)).sum(axis=2).T + _LOG_WEIGHTS
         return Trips(c, mass[:, None] * np.exp(each - logsumexp(each, axis=1, keepdims=True)), sigma, w)
 
-    def before(self, level: float) -> float:
-        """The probability that it trips before a reading above this level."""
+    def before(self, levels: Array) -> Array:
+        """The probability that it trips before a reading above each of these levels, (R,)."""
         omega = np.hypot(self.rises, self.sigma)
-        z = (self.c[:, None] - level) / omega
+        z = (self.c[:, None] - levels[:, None, None]) / omega
         above = ndtr(z) - 2.0 * owens_t(z, self.rises / self.sigma)  # that the last reading lies above the level
-        return float(np.sum(self.mass * (1.0 - above)))
+        tripped: Array = np.sum(self.mass * (1.0 - above), axis=(1, 2))
+        return tripped
+
+    def doomed(self, levels: Array, mean: float, std: float) -> Array:
+        """The probability that a trial crashes which has come to each of these ascending levels, (R,), and goes on.
+
+        Its highest reading is normal: it lies above the level, and so does the one at which it would trip.
+        """
+        tripped = self.before(levels)
+        middles = 0.5 * (levels[1:] + levels[:-1])
+        onward = log_ndtr((mean - middles) / std) - log_ndtr((mean - levels[:-1, None]) / std)
+        shares = np.exp(
+            np.where(middles > levels[:-1, None], onward, -np.inf)
+        )  # that it comes from a level to a middle
+        crashes = np.sum(shares * np.diff(tripped), axis=1)
+        return np.append(crashes, 0.0) / np.maximum(1.0 - tripped, np.finfo(float).tiny)
 
 
 def _overshoots(d: Array, sigma: float | Array, w: Array) -> tuple[Array, Array, Array]:

@@ -144,8 +144,8 @@ class CrashModel:
             self._profiles[j] = thresholds.profile(self.posterior, self.fitted.parametrisations, j)
         return self._profiles[j]
 
-    def trip_level(self, j: int, p: float, doubt: float = 0.0) -> float:
-        """The reading of constraint j before which a machine that runs trips with probability p.
+    def trip_level(self, j: int, p: float, doubt: float = 0.0, x: Array | None = None) -> float:
+        """The reading of constraint j at which to stop a trial, at x, that would else crash with probability p or more.
 
         With probability `doubt` it trips for other reasons. Infinite where that leaves too little, or where nothing is
         known of its threshold.
@@ -154,7 +154,7 @@ class CrashModel:
         if c is None or p >= 1.0 - doubt:
             return np.inf
         levels, mass = (np.array([c]), np.ones(1)) if found is None else found.masses
-        return thresholds.trip_level(self.posterior.alone(j), levels, (1.0 - doubt) * mass, p)
+        return thresholds.trip_level(self.posterior.alone(j), levels, (1.0 - doubt) * mass, p, x)
 
     @cached_property
     def _intervals(self) -> dict[tuple[int, float | None], tuple[float, float]]:

@@ -51,6 +51,8 @@ _MAX_EVALUATIONS = 6  # per grid point, from its neighbour's optimum
 
 _LEAST_SCATTER = 1e-6  # judgement: of the spread of the measurements; a machine without any scatter
 _FAR_OUT = 10.0  # derived: standard deviations beyond which a normal distribution has nothing
+_ABOUT_TO = 0.2  # judgement: of p, the probability of having tripped at which a trial is about to
+_LEVELS = 100  # judgement: readings at which it is asked whether a trial is doomed
 _BISECTIONS = 30  # derived: to a millionth of the spread of the measurements
 
 
@@ -162,24 +164,39 @@ def interval(
     return (c, c) if found is None else interval_of([(found, 1.0)])
 
 
-def trip_level(posterior: Posterior, c: Array, mass: Array, p: float) -> float:
-    """The reading before which a machine that runs trips with probability p, in the user's units.
+def trip_level(posterior: Posterior, c: Array, mass: Array, p: float, x: Array | None = None) -> float:
+    """The reading at which to stop a trial that would else crash with probability p or more, in the user's units.
+
+    Never later than at the reading before which any trial trips with that probability, and, for a trial at x that is
+    likely to crash, never before it is about to: a stop that comes too early teaches nothing.
 
     Args:
         posterior: of one latent function.
         c: its threshold's possible values.
         mass: their probabilities; they may sum to less than one, where it trips for other reasons.
         p: less than that sum.
+        x: of the trial, (D,); None for any.
     """
     data, h = posterior.data, posterior.hypers[0]
     extent = data.extents[0]
     sigma = max(math.hypot(float(np.mean(h.noise_std)), h.crash_noise_std), _LEAST_SCATTER * extent.spread)
     last = np.zeros(0) if data.last is None else data.last[0][~np.isnan(data.last[0])]
     trips = course.Trips.of(c, mass, sigma, last, extent)
-    low, high = float(c.min()) - _FAR_OUT * extent.spread, float(c.max()) + _FAR_OUT * sigma
+    ends = float(c.min()) - _FAR_OUT * extent.spread, float(c.max()) + _FAR_OUT * sigma
+    latest = _crossed(trips, p, *ends)
+    if x is None:
+        return latest
+    mean, var = posterior.predict(0, x[None])
+    levels = np.linspace(_crossed(trips, _ABOUT_TO * p, *ends), ends[1], _LEVELS)
+    doomed = trips.doomed(levels, float(mean[0]), math.hypot(math.sqrt(float(var[0])), sigma)) >= p
+    return min(latest, float(levels[np.argmax(doomed)])) if doomed.any() else latest
+
+
+def _crossed(trips: course.Trips, p: float, low: float, high: float) -> float:
+    """The reading before which a machine trips with probability p."""
     for _ in range(_BISECTIONS):
         middle = 0.5 * (low + high)
-        low, high = (low, middle) if trips.before(middle) > p else (middle, high)
+        low, high = (low, middle) if trips.before(np.array([middle]))[0] > p else (middle, high)
     return low
 
 

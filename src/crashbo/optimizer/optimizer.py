@@ -23,7 +23,7 @@ from crashbo.optimizer.confirmation import Confirmation
 from crashbo.optimizer.guard import Guard
 from crashbo.optimizer.observed import observations, task
 from crashbo.optimizer.records import Trial
-from crashbo.optimizer.study import Constraints, Options, Shown, Study, best_of, checked, takes_options
+from crashbo.optimizer.study import Constraints, Options, Shown, Study, best_of, takes_options
 from crashbo.optimizer.told import Said, Told, judge, surprise, takes_said
 from crashbo.optimizer.view import Prediction, Recommendation, Threshold, View
 from crashbo.optimizer.voids import too_many
@@ -103,7 +103,7 @@ class Optimizer:
         self._memory: Memory | None = None
         self._cached: tuple[tuple[int, int], Surrogates] | None = None  # what the next ask goes by
         self._viewed: tuple[tuple[int, int], View] | None = None
-        self._limits: tuple[tuple[int, float], dict[str, float]] | None = None  # of guards
+        self._limits: tuple[tuple[int, int, float | None], dict[str, float]] | None = None  # of the last guard
         self._told = 0
         self._warned: set[str] = set()
 
@@ -177,14 +177,15 @@ class Optimizer:
 
         Args:
             trial: that is pending.
-            p: it stops at the reading by which a trial has crashed with this probability; None is the study's own.
+            p: it stops a trial that would else crash with this probability or more; None is the study's own.
         """
         found = self._find(trial)
         if found.state != "pending":
             raise ValueError(f"trial {found.number} must be pending to be guarded; it is {found.state}. Ask for one.")
-        level = self.study.guard if p is None else checked({"guard": p})["guard"]
-        if self._limits is None or self._limits[0] != (self._told, level):
-            self._limits = (self._told, level), self.view.limits(level)
+        key = self._told, found.number, p
+        if self._limits is None or self._limits[0] != key:
+            inside = found.params if self.space.accepts(found.params) else None
+            self._limits = key, self.view.limits(p, inside)
         return Guard(self._limits[1], {c.name: c.side for c in self.study.measured})
 
     def recommend(self, delta: float = 0.1) -> Recommendation | None:

@@ -180,23 +180,24 @@ class View:
         constraints = enumerate(self.study.constraints)
         return {c.name: Threshold(self, c, j) for j, c in constraints if isinstance(c, Constraint)}
 
-    def limits(self, p: float | None = None) -> dict[str, float]:
-        """For each measured constraint the reading by which a trial has crashed with probability p; else infinite.
+    def limits(self, p: float | None = None, params: Params | None = None) -> dict[str, float]:
+        """For each measured constraint the reading at which to stop a trial, at params or at any; else infinite.
 
-        Before the first crash nothing is known of a threshold that was not given: crashes teach. By default p is the
-        study's own (`guard`).
+        It would else crash with probability p or more, by default the study's own (`guard`). Before the first crash
+        nothing is known of a threshold that was not given: crashes teach.
         """
+        x = None if params is None else self._points([params])[0]
         level = self.study.guard if p is None else checked({"guard": p})["guard"]
-        found = None if self.models is None or self.seen is None else limits(self.seen, self.models, level)
+        found = None if self.models is None or self.seen is None else limits(self.seen, self.models, level, x)
         return {
             c.name: _limit(c, level) if found is None else c.sign * float(found[j])
             for j, c in enumerate(self.study.constraints)
             if isinstance(c, Constraint)
         }
 
-    def guard(self, p: float | None = None) -> Guard:
+    def guard(self, p: float | None = None, params: Params | None = None) -> Guard:
         """What stops a trial while it runs, at these limits."""
-        return Guard(self.limits(p), {c.name: c.side for c in self.study.measured})
+        return Guard(self.limits(p, params), {c.name: c.side for c in self.study.measured})
 
     def recommend(self, delta: float = 0.1) -> Recommendation | None:
         """The point of least expected cost with P(safe) >= 1 - delta (eq. 3); None before a success."""

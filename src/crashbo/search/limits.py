@@ -2,9 +2,9 @@
 
 May import models and below.
 
-A limit is the reading before which a machine that runs trips with a given probability, by the threshold's posterior and
-by the last readings before earlier crashes. Before the first crash there is none, unless a threshold was given: crashes
-teach.
+A limit is the reading at which a trial is stopped that would else crash with a given probability or more, by the
+threshold's posterior, by the last readings before earlier crashes, and by what is expected of the trial. Before the
+first crash there is none, unless a threshold was given: crashes teach.
 """
 
 import numpy as np
@@ -17,12 +17,12 @@ from crashbo.search.surrogates import Observations, Surrogates
 Array = NDArray[np.float64]
 
 
-def limits(seen: Observations, models: Surrogates, p: float) -> Array:
-    """One per constraint, (G,); infinite where none is known."""
+def limits(seen: Observations, models: Surrogates, p: float, x: Array | None = None) -> Array:
+    """One per constraint, (G,), of a trial at x, or of any; infinite where none is known."""
     doubt = _doubts(seen, models)
     return np.array(
         [
-            models.crash_model.trip_level(j, p, float(doubt[j]) if given is None else 0.0)
+            models.crash_model.trip_level(j, p, float(doubt[j]) if given is None else 0.0, x)
             for j, given in enumerate(seen.thresholds)
         ]
     )
