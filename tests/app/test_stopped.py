@@ -48,8 +48,13 @@ def test_a_table_takes_it_out_and_in(watched, tmp_path):
 
 def test_the_service_takes_it_and_tells_where_to_stop(watched, store):
     client = TestClient(create_app(Quiet(store), None), base_url=HOME, raise_server_exceptions=False)
-    assert client.get("/api/guard").json() == {"limits": {"current": None}, "sides": {"current": "above"}}
+    anywhere = client.get("/api/guard").json()
+    assert anywhere["sides"] == {"current": "above"}
+    assert 105.0 < anywhere["limits"]["current"] < 112.0
     number = client.post("/api/ask", json={}).json()["number"]
+    here = client.get(f"/api/trials/{number}/guard").json()["limits"]["current"]
+    assert 95.0 < here <= anywhere["limits"]["current"]
+    assert client.get("/api/trials/99/guard").status_code == 404
     told = client.post(f"/api/trials/{number}/tell", json={"stopped": {"current": 109.0}, "who": "Ann"}).json()
     assert (told["state"], told["measured"], told["cost"]) == ("stopped", {"current": 109.0}, None)
     refused = client.post(f"/api/trials/{number}/fix", json={"stopped": {}})

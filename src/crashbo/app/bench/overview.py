@@ -82,9 +82,12 @@ class Overview:
         """The parameters that the models see."""
         return self.insight.snapshot.axes.space.parameters
 
-    def limits(self) -> dict[str, float | None]:
-        """The readings at which a guard stops a trial, by constraint; None where none is known yet."""
-        return {name: _end(limit) for name, limit in self.view.limits().items()}
+    def limits(self, params: Mapping[str, Any] | None = None) -> dict[str, float | None]:
+        """The readings at which a guard stops a trial, at params or any, by constraint; None where none is known."""
+        axes = self.insight.snapshot.axes
+        inward = None if params is None else axes.inward(params)
+        at = inward if inward is not None and axes.space.accepts(inward) else None
+        return {name: _end(limit) for name, limit in self.view.limits(params=at).items()}
 
     def levels(self) -> dict[str, Level]:
         """The thresholds."""

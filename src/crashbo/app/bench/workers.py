@@ -189,9 +189,9 @@ def with_bench(function: Callable[[Bench], T]) -> T:
     return function(_cache.bench)
 
 
-def limits_of(bench: Bench) -> dict[str, float | None]:
-    """The readings at which a guard stops a trial of the study, by constraint."""
-    return Overview(bench.insight()).limits()
+def limits_of(bench: Bench, params: dict[str, Any] | None = None) -> dict[str, float | None]:
+    """The readings at which a guard stops a trial of the study, at params or any, by constraint."""
+    return Overview(bench.insight()).limits(params)
 
 
 def _propose(count: int, turn: int) -> Batch:

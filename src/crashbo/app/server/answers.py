@@ -12,7 +12,7 @@ from crashbo.app.bench import table
 from crashbo.app.bench.definition import Definition
 from crashbo.app.server.live import Live
 from crashbo.integrations.optuna.ledger import Entry
-from crashbo.optimizer.records import Constraint
+from crashbo.optimizer.records import Constraint, Trial
 from crashbo.search.space import Choice, Int
 from crashbo.version import __version__
 
@@ -234,9 +234,9 @@ def findings_of(live: Live) -> list[dict[str, Any]] | None:
     return None if live.findings is None else [asdict(finding) for finding in live.findings]
 
 
-def guard_of(live: Live) -> dict[str, Any]:
+def guard_of(live: Live, trial: Trial | None = None) -> dict[str, Any]:
     """Limits for whoever watches a trial while it runs."""
-    return {"limits": live.limits(), "sides": {c.name: c.side for c in live.bench.definition.study.measured}}
+    return {"limits": live.limits(trial), "sides": {c.name: c.side for c in live.bench.definition.study.measured}}
 
 
 def study_out(definition: Definition) -> dict[str, Any]:

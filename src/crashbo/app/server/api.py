@@ -186,9 +186,13 @@ def _add_models(app: FastAPI, live: Live) -> None:
     def check() -> Response:
         return _json(findings_of(live))
 
-    @app.get("/api/guard", summary="Readings at which to stop a trial that runs", response_model=GuardAnswer)
+    @app.get("/api/guard", summary="Readings at which to stop any trial that runs", response_model=GuardAnswer)
     def guard() -> Response:
         return _json(guard_of(live))
+
+    @app.get("/api/trials/{number}/guard", summary="Readings at which to stop this trial", response_model=GuardAnswer)
+    def guard_one(number: TrialNumber) -> Response:
+        return _json(guard_of(live, live.bench.entry(number).trial))
 
     @app.get("/api/insight", summary="What the models say about the trials", response_model=InsightAnswer | None)
     def insight() -> Response:

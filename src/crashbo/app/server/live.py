@@ -8,6 +8,7 @@ import logging
 import threading
 import uuid
 from collections.abc import Callable
+from functools import partial
 from typing import Any, TypeVar
 
 from crashbo.app.bench.bench import Bench
@@ -27,6 +28,7 @@ from crashbo.app.bench.workers import (
 from crashbo.app.server.ask_queue import AskQueue
 from crashbo.integrations.optuna.ledger import Entry
 from crashbo.optimizer.checks.finding import Finding
+from crashbo.optimizer.records import Trial
 
 _LOOK_AGAIN = 1.0  # seconds between readings of the store, which others may write to
 _BREATH = 0.2  # seconds at least, so that many tells at once need only one reading
@@ -54,7 +56,7 @@ class Live:
         self.findings: list[Finding] | None = None  # None until they are known
         self._voids = 0  # that they were found with
         self._levels: dict[Digest, dict[str, Level]] = {}  # by the data that they were learnt from
-        self._limits: tuple[Digest, dict[str, float | None]] | None = None  # newer than the picture
+        self._limits: tuple[tuple[Digest, int | None], dict[str, float | None]] | None = None  # newer than the picture
         self._seen: list[Entry] | None = None  # as last read from the store
         self._listeners: set[tuple[asyncio.AbstractEventLoop, asyncio.Queue[Signs]]] = set()
         self._poke, self._stopped = threading.Event(), threading.Event()
@@ -97,16 +99,17 @@ class Live:
         """Cost and P(safe) over one or two parameters; None before a trial was told."""
         return None if self.picture is None else self._viewer.slice(axes, at, size)
 
-    def limits(self) -> dict[str, float | None]:
-        """The readings at which a guard stops a trial, by constraint, with all that was told; None where none is known.
+    def limits(self, trial: Trial | None = None) -> dict[str, float | None]:
+        """The readings at which a guard stops a trial, or any, by constraint, with all that was told; else None.
 
         The picture may be several trials behind, and whoever asks is about to run a machine: it is not good enough.
         """
         digest = digest_of(self.bench.trials)
-        if self.picture is not None and self.picture.digest == digest:
+        if trial is None and self.picture is not None and self.picture.digest == digest:
             return {name: level.limit for name, level in self.picture.levels.items()}
-        if self._limits is None or self._limits[0] != digest:
-            self._limits = digest, self.in_background(limits_of)
+        key = digest, None if trial is None else trial.number
+        if self._limits is None or self._limits[0] != key:
+            self._limits = key, self.in_background(partial(limits_of, params=None if trial is None else trial.params))
         return self._limits[1]
 
     def in_background(self, function: Callable[[Bench], T]) -> T:

@@ -85,9 +85,9 @@ class Insight:
                 raise ValueError(f"params must name each of {self.params}; got {dict(p)!r}. Add {missing}.")
         return self.view.p_safe([self.snapshot.axes.inward(p) for p in params])
 
-    def guard(self, p: float | None = None) -> Guard:
-        """What stops a trial while it runs, before it crashes, as `Optimizer.guard`."""
-        return self.view.guard(p)
+    def guard(self, p: float | None = None, params: Mapping[str, Any] | None = None) -> Guard:
+        """What stops a trial, at params or any, while it runs, before it crashes, as `Optimizer.guard`."""
+        return self.view.guard(p, None if params is None else self.snapshot.axes.inward(params))
 
     def blame(self, number: int) -> dict[str, float]:
         """Probability that each constraint was violated in a trial that crashed; they need not sum to one."""
