@@ -447,7 +447,7 @@ def test_an_experiment_that_kills_the_keeper_is_found_and_nobody_else_is_blamed(
 def test_an_experiment_that_closes_its_descriptors_stops_nobody_else():
     def experiment(params):
         if params["how"] == "hang":
-            os.closerange(3, 256)
+            os.closerange(3, os.sysconf("SC_OPEN_MAX"))
             time.sleep(600)
         return 1.0
 
