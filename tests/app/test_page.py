@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -369,9 +370,11 @@ def test_points_are_reached_by_keyboard_and_the_documentation_works(browser, ser
     page = opened(browser, server)
     playwright.expect(page.locator("#chart-cost .hit")).to_have_count(4, timeout=PATIENCE)
     assert page.locator("#chart-cost .hit[tabindex='0']").count() == 1
+    playwright.expect(page.locator("#chart-matter .bar-row").first).to_be_visible(timeout=PATIENCE)  # models are there
     page.focus("#chart-cost .hit[tabindex='0']")
     page.keyboard.press("Home")
-    assert "crash, fell" in page.evaluate("document.activeElement.getAttribute('aria-label')")
+    first = page.locator("#chart-cost .hit:focus")
+    playwright.expect(first).to_have_attribute("aria-label", re.compile("crash, fell"), timeout=PATIENCE)
     page.keyboard.press("Enter")
     playwright.expect(page.locator("tr.chosen")).to_have_id("trial-0")
     page.goto(f"http://127.0.0.1:{server.port}/docs")

@@ -14,7 +14,8 @@ export function reachable(host, plot, hits, onChoose) {
     hit.setAttribute("tabindex", i === at ? "0" : "-1");
     hit.setAttribute("role", "button");
     hit.addEventListener("focus", () => { host.dataset.at = hit.dataset.number; });
-    hit.addEventListener("blur", () => { if (plot.isConnected) delete host.dataset.at; });
+    // A point that is removed loses the focus while it still stands in the page: ask once that is over.
+    hit.addEventListener("blur", () => setTimeout(() => { if (plot.isConnected && !plot.contains(document.activeElement)) delete host.dataset.at; }));
     hit.addEventListener("keydown", (event) => {
       const to = { ArrowLeft: at - 1, ArrowDown: at - 1, ArrowRight: at + 1, ArrowUp: at + 1, Home: 0, End: hits.length - 1 }[event.key];
       if (to !== undefined) move(to);
