@@ -171,6 +171,7 @@ def test_a_memory_of_other_trials_is_lined_up_by_their_numbers():
         X=seen.X[drop],
         cost=seen.cost[drop],
         Y=seen.Y[drop],
+        succeeded=seen.succeeded[drop],
         crashed=seen.crashed[drop],
         blame=[None] * int(drop.sum()),
     )

@@ -32,7 +32,7 @@ _LOG_2 = float(np.log(2.0))  # derived: of a skew-normal density
 # judgement: from a quantity that is read often to one that is read now and then, in spreads of the measurements; who
 # watches a machine reads often
 _RISES = 2.0 ** np.arange(-8.0, 1.0)
-_LOG_WEIGHTS = -0.5 * np.log(_RISES) - logsumexp(-0.5 * np.log(_RISES))
+_LOG_WEIGHTS = -np.log(_RISES) - logsumexp(-np.log(_RISES))
 
 
 class Evidence(NamedTuple):
