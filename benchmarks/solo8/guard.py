@@ -3,6 +3,7 @@
     pip install -e '.[robot]'
     python benchmarks/solo8/guard.py                          # 30 seeds
     python benchmarks/solo8/guard.py --seeds 3 --details
+    python benchmarks/solo8/guard.py --first 100 --seeds 10   # seeds on which nothing was chosen
 
 The study is that of `crashbo demo`, and of `crashbo demo --guard`. Printed for both: the best repeatable jump (ten
 repeats that all succeed) and the worst of these over the seeds, trips of the boards, falls, trials that were stopped,
@@ -64,18 +65,20 @@ def run(job: tuple[int, bool, int]) -> Figures:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seeds", type=int, default=30)
+    parser.add_argument("--seeds", type=int, default=30, help="how many")
+    parser.add_argument("--first", type=int, default=0, help="the first of them; those below 30 were looked at")
     parser.add_argument("--trials", type=int, default=50)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--details", action="store_true", help="one line per study, too")
     options = parser.parse_args()
+    seeds = range(options.first, options.first + options.seeds)
     print(f"{options.trials} trials, {options.seeds} seeds")
     names = ("height", "worst", "trips", "falls", "stops", "doomed", "width", "open", "covers")
     print(" " * 8 + " ".join(f"{name:>7s}" for name in names))
     done = {}
     with ProcessPoolExecutor(options.workers) as pool:
         for guarded in (False, True):
-            found = list(pool.map(run, [(seed, guarded, options.trials) for seed in range(options.seeds)]))
+            found = list(pool.map(run, [(seed, guarded, options.trials) for seed in seeds]))
             done[guarded] = found
             table = np.array([[float(value) for value in f] for f in found])
             heights, widths = table[:, 0], table[:, 5]
@@ -85,7 +88,7 @@ def main() -> None:
             print(f"{name:8s}" + " ".join(f"{x:7.3f}" for x in row), end=" ")
             print(f"{int(np.isinf(widths).sum()):7d} {int(table[:, 6].sum()):4d}/{len(found)}", flush=True)
             if options.details:
-                for seed, f in enumerate(found):
+                for seed, f in zip(seeds, found, strict=True):
                     print(f"  seed {seed}: {f}")
     gap = np.array([g.height - f.height for f, g in zip(done[False], done[True], strict=True)])
     print(f"height, guarded less free: {np.nanmean(gap):+.4f} +- {np.nanstd(gap) / np.sqrt(len(gap)):.4f} m")

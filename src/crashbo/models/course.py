@@ -30,7 +30,7 @@ Array = NDArray[np.float64]
 
 _LOG_2 = float(np.log(2.0))  # derived: of a skew-normal density
 # judgement: from a quantity that is read often to one that is read now and then, in spreads of the measurements; who
-# watches a machine reads often
+# watches a machine reads often. The weights were chosen among three on the quadruped, seeds 0 to 29, by their intervals
 _RISES = 2.0 ** np.arange(-8.0, 1.0)
 _LOG_WEIGHTS = -np.log(_RISES) - logsumexp(-np.log(_RISES))
 

@@ -180,7 +180,9 @@ def trip_level(posterior: Posterior, c: Array, mass: Array, p: float, x: Array |
     data, h = posterior.data, posterior.hypers[0]
     extent = data.extents[0]
     sigma = max(math.hypot(float(np.mean(h.noise_std)), h.crash_noise_std), _LEAST_SCATTER * extent.spread)
-    last = np.zeros(0) if data.last is None else data.last[0][~np.isnan(data.last[0])]
+    # A level that is known is not sought below itself: where readings jump over it, no limit would help.
+    sought = data.last is not None and len(c) > 1
+    last = data.last[0][~np.isnan(data.last[0])] if sought and data.last is not None else np.zeros(0)
     trips = course.Trips.of(c, mass, sigma, last, extent)
     ends = float(c.min()) - _FAR_OUT * extent.spread, float(c.max()) + _FAR_OUT * sigma
     latest = _crossed(trips, p, *ends)
