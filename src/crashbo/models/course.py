@@ -145,9 +145,8 @@ class Trips:
         tripped = self.before(levels)
         middles = 0.5 * (levels[1:] + levels[:-1])
         onward = log_ndtr((mean - middles) / std) - log_ndtr((mean - levels[:-1, None]) / std)
-        shares = np.exp(
-            np.where(middles > levels[:-1, None], onward, -np.inf)
-        )  # that it comes from a level to a middle
+        # The probability of coming from a level to each middle above it.
+        shares = np.exp(np.where(middles > levels[:-1, None], onward, -np.inf))
         crashes = np.sum(shares * np.diff(tripped), axis=1)
         return np.append(crashes, 0.0) / np.maximum(1.0 - tripped, np.finfo(float).tiny)
 

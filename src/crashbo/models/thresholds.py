@@ -72,11 +72,6 @@ class Profile:
     warp: Warp | None = None  # of the readings, where they are warped
 
     @property
-    def log_prior(self) -> float:
-        """Of the most probable hyperparameters."""
-        return self.parametrisation.log_prior(self.parametrisation.inside(self.posterior.hypers[0]))[0]
-
-    @property
     def log_width(self) -> float:
         """log of the density's integral over its value at the most probable threshold: how far evidence falls short.
 
@@ -109,10 +104,7 @@ class Profile:
     def masses(self) -> tuple[Array, Array]:
         """Thresholds in the user's units and the probability of each."""
         c, mass = self.steady
-        each = np.diff(mass, prepend=0.0)
-        if not math.isclose(float(each.sum()), 1.0):  # a peak too sharp for the digits of c
-            each = np.where(self.log_density == self.log_density.max(), 1.0, 0.0)
-        return c, each / each.sum()
+        return c, np.diff(mass, prepend=0.0)
 
     @cached_property
     def drifted(self) -> tuple[Array, Array]:
@@ -181,8 +173,7 @@ def trip_level(posterior: Posterior, c: Array, mass: Array, p: float, x: Array |
     extent = data.extents[0]
     sigma = max(math.hypot(float(np.mean(h.noise_std)), h.crash_noise_std), _LEAST_SCATTER * extent.spread)
     # A level that is known is not sought below itself: where readings jump over it, no limit would help.
-    sought = data.last is not None and len(c) > 1
-    last = data.last[0][~np.isnan(data.last[0])] if sought and data.last is not None else np.zeros(0)
+    last = np.zeros(0) if data.last is None or len(c) == 1 else data.last[0][~np.isnan(data.last[0])]
     trips = course.Trips.of(c, mass, sigma, last, extent)
     ends = float(c.min()) - _FAR_OUT * extent.spread, float(c.max()) + _FAR_OUT * sigma
     latest = _crossed(trips, p, *ends)

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from scipy.special import logit
 
 from crashbo.optimizer.checks.finding import Finding, amount, listed, named
-from crashbo.optimizer.observed import observations
 from crashbo.optimizer.records import Constraint, Trial
 from crashbo.optimizer.view import View
 from crashbo.search.lapses import lapses
@@ -30,9 +29,9 @@ _FEW = 3  # judgement: fewer crashes say little of their cause
 
 def surprising(view: View) -> Iterator[Finding]:
     """Crashes where all other trials make P(safe) high: by chance, or of something that nobody measures."""
-    if view.models is None:
+    seen = view.seen
+    if view.models is None or seen is None:
         return
-    seen = observations(view.study, view.trials)
     found = lapses(seen, view.models)
     if found.evidence < _LEAST_CRASHES:
         return
