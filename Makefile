@@ -9,7 +9,7 @@ READY := $(VENV)/ready$(if $(EXTRAS),-$(subst $(comma),-,$(EXTRAS)))
 # Threads of BLAS gain nothing on matrices of a few hundred rows, and parallel tests share the cores.
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: demo test lint types unit format benchmark clean
+.PHONY: demo test lint types unit format benchmark dist clean
 
 demo: $(READY)
 	$(BIN)/crashbo demo
@@ -33,11 +33,15 @@ format: $(READY)
 benchmark: $(READY)
 	for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
 
-$(READY): pyproject.toml
+dist: $(READY)
+	rm -rf dist
+	$(BIN)/python -m build --no-isolation
+
+$(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet --editable ".[dev$(if $(EXTRAS),$(comma)$(EXTRAS))]"
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[dev$(if $(EXTRAS),$(comma)$(EXTRAS))]"
 	touch $@
 
 clean:
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) dist .mypy_cache .ruff_cache .pytest_cache
