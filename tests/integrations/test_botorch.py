@@ -6,6 +6,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="torch is not installed: make test EXTRAS=botorch")
 pytest.importorskip("botorch", reason="botorch is not installed: make test EXTRAS=botorch")
 
+from botorch.acquisition import qKnowledgeGradient
 from botorch.acquisition.analytic import LogConstrainedExpectedImprovement
 from botorch.acquisition.logei import qLogExpectedImprovement, qLogNoisyExpectedImprovement
 from botorch.acquisition.objective import GenericMCObjective
@@ -14,6 +15,7 @@ from botorch.optim import optimize_acqf
 from botorch.sampling import IIDNormalSampler
 from botorch.sampling.list_sampler import ListSampler
 
+import crashbo
 from crashbo.integrations.botorch import GPCRModel
 from crashbo.models import GP, GPCR, CrashModel
 from crashbo.search.acquisition import LogEI, LogGamma
@@ -183,3 +185,63 @@ class TestAcquisitions:
             batches.append(batch)
         assert crash.p_safe(batches[0]).min() > 2 * crash.p_safe(batches[1]).min()
         assert wary(batches[0]) > wary(batches[1])
+
+
+def test_observations_that_are_added_are_those_of_a_fit_with_them(models):
+    X, _, _, cost = machine()
+    hypers = {"lengthscales": [0.4, 0.7], "outputscale": 2.0, "noise_std": 0.1, "mean": 0.3}
+    early = GPCRModel(GP.condition(X[:9], cost[:9], **hypers))
+    added = early.condition_on_observations(torch.as_tensor(X[9:12]), torch.as_tensor(cost[9:12, None]))
+    added = added.condition_on_observations(torch.as_tensor(X[12:]), torch.as_tensor(cost[12:, None]))
+    whole = GPCRModel(GP.condition(X, cost, **hypers)).posterior(points(5))
+    posterior = added.posterior(points(5))
+    np.testing.assert_allclose(posterior.mean, whole.mean, atol=1e-7)
+    np.testing.assert_allclose(posterior.covariance_matrix, whole.covariance_matrix, atol=1e-7)
+
+
+def test_fantasies_have_a_batch_each_and_average_to_what_is_known(models):
+    model = GPCRModel(models[0])
+    X = points(3, 2)  # three batches of two
+    fantasies = model.fantasize(X, IIDNormalSampler(torch.Size([512]), seed=0))
+    assert fantasies.batch_shape == torch.Size([512, 3])
+    at = points(1, seed=5)
+    posterior, known = fantasies.posterior(at), model.posterior(at)
+    assert posterior.mean.shape == (512, 3, 1, 1)
+    error = posterior.mean.std(dim=0).max() / 512**0.5
+    assert (posterior.mean.mean(dim=0) - known.mean).abs().max() < 4.0 * error + 1e-9
+    assert (posterior.variance <= known.variance + 1e-9).all()
+
+
+def test_the_knowledge_gradient_takes_it(models):
+    gradient = qKnowledgeGradient(GPCRModel(models[0]), num_fantasies=8)
+    X = points(2, 9).requires_grad_()  # one trial and eight fantasies
+    value = gradient(X)
+    value.sum().backward()
+    assert value.shape == (2,)
+    assert torch.isfinite(X.grad).all()
+
+
+def test_a_study_gives_its_cost_and_its_constraints():
+    optimizer = crashbo.Optimizer({"x": (0.0, 2.0), "y": (0.0, 1.0)}, ["load"])
+    with pytest.raises(ValueError, match="must have been told a trial"):
+        GPCRModel.from_study(optimizer)
+    for x, y in np.random.default_rng(0).random((12, 2)):
+        params = {"x": 2.0 * x, "y": y}
+        optimizer.tell(params, **({"crash": True} if x + y > 1.3 else {"cost": x - y, "measured": {"load": x + y}}))
+    params = {"x": 0.7, "y": 0.3}
+    X = torch.as_tensor(optimizer.space.encode(params))[None]
+    expected = optimizer.predict([params])
+    for output, (mean, std) in {"cost": expected.cost, "load": expected.measured["load"]}.items():
+        posterior = GPCRModel.from_study(optimizer, output).posterior(X)
+        np.testing.assert_allclose(posterior.mean.ravel(), mean, rtol=1e-6)
+        np.testing.assert_allclose(posterior.variance.ravel().sqrt(), std, rtol=1e-3)
+    assert GPCRModel.from_study(optimizer).threshold == optimizer.view.models.crash.hypers[0].threshold
+    with pytest.raises(ValueError, match="output must be one of load, cost; got 'speed'"):
+        GPCRModel.from_study(optimizer, "speed")
+
+
+def test_it_is_its_only_output(models):
+    model = GPCRModel(models[0])
+    assert model.subset_output([0]) is model
+    with pytest.raises(ValueError, match=r"idcs must be \[0\]; got \[1\]"):
+        model.subset_output([1])
