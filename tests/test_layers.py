@@ -22,7 +22,7 @@ PACKAGE = Path(__file__).parents[1] / "src" / "crashbo"
 # file goes into the lowest row that lies above everything it imports. An `__init__` in the lowest row stays empty.
 ROWS = {
     "crashbo": (
-        ("lines", "processes", "version"),  # belong to all
+        ("extras", "lines", "processes", "version"),  # belong to all
         ("workers",),
         ("numerics",),
         ("models",),

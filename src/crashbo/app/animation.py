@@ -8,7 +8,13 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image, ImageDraw, ImageFont
+
+from crashbo.extras import Absent
+
+try:
+    from PIL import Image, ImageDraw, ImageFont
+except ModuleNotFoundError as error:
+    raise Absent("a film", error.name, "plot") from error
 
 from crashbo.problems.solo8 import camera, robot
 from crashbo.problems.solo8.jump import Tape

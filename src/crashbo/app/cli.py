@@ -9,10 +9,8 @@ from typing import Any
 
 from crashbo.app.commands import benchmark, check, demo, run, share, study, trial
 from crashbo.app.commands.common import Answer, Refusal, json_text
+from crashbo.extras import Absent
 from crashbo.version import __version__
-
-# What a command needs beyond the core, and the extra that installs it.
-_EXTRAS = {"matplotlib": ("draws with matplotlib", "plot"), "mujoco": ("simulates with MuJoCo", "robot")}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -22,16 +20,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with warnings.catch_warnings():
             warnings.showwarning = _note
             said = options.run(options)
-    except (Refusal, ValueError) as refusal:
+    except (Refusal, ValueError, Absent) as refusal:
         print(" ".join(str(refusal).split()), file=sys.stderr)
-        return 1
-    except ModuleNotFoundError as error:
-        missing = (error.name or "").split(".")[0]
-        if missing not in _EXTRAS:
-            raise
-        does, extra = _EXTRAS[missing]
-        words = f"crashbo {options.command} {does}, which is not installed. Run: pip install 'crashbo[{extra}]'"
-        print(words, file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         return 130

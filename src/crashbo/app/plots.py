@@ -9,14 +9,19 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from matplotlib.axes import Axes as Axes  # re-exported: other files draw through this one
-from matplotlib.figure import Figure as Figure
 from numpy.typing import NDArray
 
 from crashbo.app.blame import Blames
 from crashbo.app.illustration import FASTEST, SLOWEST, TRIP_LEVEL, Illustration
 from crashbo.app.reliability import Reliability
 from crashbo.app.states import CRASH, NEXT, SUCCESS
+from crashbo.extras import Absent
+
+try:
+    from matplotlib.axes import Axes as Axes  # re-exported: other files draw through this one
+    from matplotlib.figure import Figure as Figure
+except ModuleNotFoundError as error:
+    raise Absent("a figure", error.name, "plot") from error
 
 Array = NDArray[np.float64]
 

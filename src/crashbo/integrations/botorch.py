@@ -12,11 +12,17 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-import torch
-from botorch.models.model import Model
-from botorch.posteriors.gpytorch import GPyTorchPosterior
-from gpytorch.distributions import MultivariateNormal
-from torch import Tensor
+
+from crashbo.extras import Absent
+
+try:
+    import torch
+    from botorch.models.model import Model
+    from botorch.posteriors.gpytorch import GPyTorchPosterior
+    from gpytorch.distributions import MultivariateNormal
+    from torch import Tensor
+except ModuleNotFoundError as error:
+    raise Absent("crashbo.integrations.botorch", error.name, "botorch") from error
 
 from crashbo.models.latent import Posterior
 from crashbo.numerics.kernels import MATERN52

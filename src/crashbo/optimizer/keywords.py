@@ -1,13 +1,21 @@
-"""Keywords that several functions take alike: listed once, as a TypedDict, and spelled out where people look.
+"""Keywords that several functions take alike: counts, and those listed once, as a TypedDict, and spelled out.
 
 Imports nothing of crashbo.
 """
 
 import inspect
 from collections.abc import Callable, Mapping
+from numbers import Integral
 from typing import Any, TypeVar
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+def counted(name: str, value: Any, remedy: str = "Count them.") -> int:
+    """A whole number from one on, of NumPy's kinds, too."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
+        raise ValueError(f"{name} must be a whole number, at least 1; got {value!r}. {remedy}")
+    return int(value)
 
 
 def spelled_out(keywords: Any, words: Mapping[str, str], without: str = "") -> Callable[[F], F]:

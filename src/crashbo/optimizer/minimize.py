@@ -14,6 +14,7 @@ from crashbo import processes
 from crashbo.optimizer.checks.finding import Finding
 from crashbo.optimizer.confirmation import Confirmation
 from crashbo.optimizer.experiment import Experiment, Rules, Word, takes_guard
+from crashbo.optimizer.keywords import counted
 from crashbo.optimizer.optimizer import Optimizer
 from crashbo.optimizer.pools import Borrowed, Here, Kept, Pool, Threads
 from crashbo.optimizer.progress import Progress, TerminalProgress, progress_of
@@ -160,11 +161,13 @@ def minimize(
         progress: None shows a line on a terminal; True, False, or a function of your own.
         callbacks: functions of the optimizer and a trial, called after every trial that is told.
     """
-    _check_count("trials", trials)
+    trials = counted("trials", trials)
     if on_lost not in ("void", "crash", "repeat"):
         raise ValueError(f"on_lost must be 'void', 'crash' or 'repeat'; got {on_lost!r}. Choose one.")
     if not (isinstance(callbacks, Sequence) and all(map(callable, callbacks))):
         raise ValueError(f"callbacks must be a list of functions; got {callbacks!r}. Write [function].")
+    if not (isinstance(stop, Sequence) and all(callable(rule) and not isinstance(rule, type) for rule in stop)):
+        raise ValueError(f"stop must be a list of rules; got {stop!r}. Write [crashbo.stopping.NoGain()].")
     rules = Rules(on_timeout, on_death, on_error, on_nan)
     study = Study.of(space, constraints, **options)
     optimizer = Optimizer(replace(study, risk=announced(study.risk, trials)), seed=seed, start=start)
@@ -194,8 +197,8 @@ def _pool(
     rules: Rules,
 ) -> Iterator[Pool]:
     """Where the experiments run."""
-    _check_count("n_parallel", n_parallel)
-    _check_count("workers", workers)
+    n_parallel = None if n_parallel is None else counted("n_parallel", n_parallel)
+    workers = None if workers is None else counted("workers", workers)
     if timeout is not None and not (is_number(timeout) and timeout > 0):
         raise ValueError(f"timeout must be a positive number of seconds, or None; got {timeout!r}. None waits.")
     if workers is not None and (executor is not None or n_parallel is not None):
@@ -226,8 +229,3 @@ def _pool(
         yield pool
     finally:
         pool.close()
-
-
-def _check_count(name: str, value: Any) -> None:
-    if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
-        raise ValueError(f"{name} must be a whole number, at least 1; got {value!r}. Count them.")

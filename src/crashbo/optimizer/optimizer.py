@@ -7,6 +7,7 @@ import copy
 import logging
 import threading
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import wraps
@@ -21,6 +22,7 @@ from crashbo.optimizer.checks.everything import check
 from crashbo.optimizer.checks.finding import Finding
 from crashbo.optimizer.confirmation import Confirmation
 from crashbo.optimizer.guard import Guard
+from crashbo.optimizer.keywords import counted
 from crashbo.optimizer.observed import observations, task
 from crashbo.optimizer.records import Trial
 from crashbo.optimizer.study import Constraints, Options, Shown, Study, best_of, takes_options
@@ -94,6 +96,8 @@ class Optimizer:
         self._turn = threading.RLock()
         self.study = Study.of(space, constraints, **options)
         self._rng = np.random.default_rng(seed)
+        if isinstance(start, Mapping | str):
+            raise ValueError(f"start must be a list of params; got {start!r}. Write [{{...}}], also for one.")
         starts = None if start is None else len(start)
         self._design = Design.for_study(self.space, self.risk, starts, self._rng)
         self._queue = [Queued("start", self.space.check(params)) for params in start or ()]
@@ -115,10 +119,10 @@ class Optimizer:
     def ask_batch(self, n: int) -> list[Trial]:
         """The next n trials to run at the same time, chosen from one fit: each knows of those before it."""
         batch: list[Trial] = []
-        for _ in range(n):
+        for _ in range(counted("n", n, "One trial is ask().")):
             batch.append(self._next_trial(share_fit=bool(batch)))
             self._trials[batch[-1].number] = batch[-1]
-        return batch
+        return [replace(trial, params=dict(trial.params)) for trial in batch]  # theirs to change, not the study's
 
     @_in_turn
     @takes_said
@@ -240,8 +244,7 @@ class Optimizer:
     @_in_turn
     def confirm(self, n: int = 10, params: Params | None = None) -> Confirmation:
         """Queue n repeats of the best trial (or of params): the next asks give them. Returns their report."""
-        if isinstance(n, bool) or not isinstance(n, int) or n < 1:
-            raise ValueError(f"n must be a whole number, at least 1; got {n!r}. Ten repeats are usual.")
+        n = counted("n", n, "Ten repeats are usual.")
         if params is None:
             best = best_of((t for t in self.trials if self.space.accepts(t.params)), self.direction)
             if best is None:
@@ -330,6 +333,12 @@ class Optimizer:
         new._rng.bit_generator.state = state["rng"]
         return new
 
+    def __repr__(self) -> str:
+        states = Counter(t.state for t in self.trials)
+        counts = ", ".join(f"{count} {state}" for state, count in states.items()) or "no trials"
+        best = "" if self.best is None else f"; best {self.best.cost:g} at {self.best.params}"
+        return f"<Optimizer of {', '.join(self.space.parameters)}: {counts}{best}>"
+
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != "_turn"}
 
@@ -403,11 +412,17 @@ class Optimizer:
         return None if np.isnan(p) else p
 
     def _find(self, trial: Trial | int | Params) -> Trial:
-        if isinstance(trial, Trial | int):
-            number = trial if isinstance(trial, int) else trial.number
+        if isinstance(trial, Trial | int | np.integer):
+            number = trial.number if isinstance(trial, Trial) else int(trial)
             if number not in self._trials:
                 raise ValueError(f"trial must be one of this study; got number {number}. Tell params for a new one.")
-            return self._trials[number]
+            found = self._trials[number]
+            if isinstance(trial, Trial) and trial.params != found.params:
+                raise ValueError(
+                    f"trial {number} must have the params that it was asked with, {found.params}; got {trial.params}. "
+                    "Tell the params themselves if others were run, or tell it in the study that asked for it."
+                )
+            return found
         params = self.space.check(trial)
         return Trial(self._next, params, origin="told", p_safe=self._known_p_safe(params))
 

@@ -180,6 +180,12 @@ def constraints_of(
         constraints = ()
     if isinstance(constraints, str | Constraint | Unmeasured):
         constraints = (constraints,)
+    if isinstance(constraints, Mapping):
+        name, value = next(iter(constraints.items()), ("current", 5.0))
+        raise ValueError(
+            f"constraints must be a list of names, Constraint or Unmeasured; got {constraints!r}. "
+            f"A threshold is written Constraint({name!r}, threshold={value!r})."
+        )
     out = tuple(Constraint(c) if isinstance(c, str) else c for c in constraints)
     for c in out:
         if not isinstance(c, Constraint | Unmeasured):

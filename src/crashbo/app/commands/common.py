@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from crashbo.app.text import value_text
+from crashbo.extras import needs
 
 if TYPE_CHECKING:
     from crashbo.app.bench import Bench, Definition
@@ -68,7 +69,7 @@ def json_option(parser: argparse.ArgumentParser) -> None:
 
 def bench_of(options: argparse.Namespace) -> "Bench":
     """The study that the options name."""
-    needs("optuna", "app")
+    needs("this command", "app", "optuna")
     from crashbo.app.bench import Bench
     from crashbo.app.bench.store import default_store
 
@@ -111,14 +112,6 @@ def ended_by_sigterm(code: int) -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
-
-
-def needs(module: str, extra: str) -> None:
-    """Refuse, and say how to install it, if an optional package is missing."""
-    from importlib.util import find_spec
-
-    if sys.modules.get(module, ...) is None or (module not in sys.modules and find_spec(module) is None):
-        raise Refusal(f"this command needs {module}, which is not installed. Run: pip install 'crashbo[{extra}]'")
 
 
 def number(value: float | None, unit: str = "") -> str:

@@ -11,7 +11,6 @@ from crashbo.app.commands.common import (
     bench_of,
     ended_by_sigterm,
     json_text,
-    needs,
     number,
     rule_options,
     rules_in,
@@ -20,6 +19,7 @@ from crashbo.app.commands.common import (
 from crashbo.app.commands.trial import trial_text
 from crashbo.app.launcher import run_command
 from crashbo.app.text import counted
+from crashbo.extras import needs
 from crashbo.workers import BrokenWorkers, CannotStart, Workers
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def add_to(commands: Any) -> None:
 
 
 def _run(options: argparse.Namespace) -> Answer:
-    needs("optuna", "app")
+    needs("this command", "app", "optuna")
     # Workers are forked before the store is opened, so that they have no part of it.
     with Workers(run_command, 1) as workers, ended_by_sigterm(128 + signal.SIGTERM):
         try:

@@ -4,7 +4,8 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from crashbo.app.commands.common import Answer, Refusal, bench_of, ended_by_sigterm, needs, patience, study_options
+from crashbo.app.commands.common import Answer, Refusal, bench_of, ended_by_sigterm, patience, study_options
+from crashbo.extras import needs
 
 
 def add_to(commands: Any) -> None:
@@ -23,7 +24,7 @@ def add_to(commands: Any) -> None:
 
 
 def _report(options: argparse.Namespace) -> Answer:
-    needs("matplotlib", "app")
+    needs("this command", "app", "matplotlib")
     bench = bench_of(options)
     from crashbo.app import report
     from crashbo.app.gathered import gather
@@ -41,8 +42,7 @@ def _report(options: argparse.Namespace) -> Answer:
 
 
 def _serve(options: argparse.Namespace) -> Answer:
-    needs("fastapi", "app")
-    needs("uvicorn", "app")
+    needs("this command", "app", "fastapi", "uvicorn")
     from crashbo.app.bench.store import default_store
     from crashbo.app.server.serve import check_address, run, token_of
 

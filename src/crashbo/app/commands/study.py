@@ -10,7 +10,6 @@ from crashbo.app.commands.common import (
     Answer,
     Refusal,
     bench_of,
-    needs,
     number,
     params_text,
     patience,
@@ -19,6 +18,7 @@ from crashbo.app.commands.common import (
     study_options,
 )
 from crashbo.app.text import counted
+from crashbo.extras import needs
 
 if TYPE_CHECKING:
     from crashbo.app.bench import Bench, Definition
@@ -69,7 +69,7 @@ def _add_new(commands: Any) -> None:
 
 
 def _new(options: argparse.Namespace) -> Answer:
-    needs("optuna", "app")
+    needs("this command", "app", "optuna")
     from crashbo.app.bench import Bench, Definition
     from crashbo.app.bench.store import default_store
 

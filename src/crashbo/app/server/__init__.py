@@ -10,3 +10,7 @@
 | api | the routes |
 | serve | the address to listen on, and the server loop |
 """
+
+from crashbo.extras import needs
+
+needs("crashbo.app.server", "app", "fastapi", "uvicorn")

@@ -39,6 +39,13 @@ How a stored trial is read (`records`):
 | RUNNING or WAITING | pending |
 """
 
+from crashbo.extras import Absent
+
+try:
+    import optuna  # noqa: F401
+except ModuleNotFoundError as error:
+    raise Absent("crashbo.integrations.optuna", error.name, "optuna") from error
+
 from crashbo.integrations.optuna.insight import Insight, insight
 from crashbo.integrations.optuna.sampler import CrashSampler
 from crashbo.integrations.optuna.settings import Settings, declare, declared

@@ -8,6 +8,8 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from crashbo.extras import Absent
+
 LIBRARY = "CRASHBO_CAMERA_GL"  # environment variable by which the camera chooses it
 
 
@@ -31,8 +33,6 @@ try:
 except ModuleNotFoundError as error:
     if error.name != "mujoco":
         raise
-    raise ModuleNotFoundError(
-        "solo8-jump is simulated by MuJoCo, which is not installed. Run: pip install 'crashbo[robot]'", name="mujoco"
-    ) from error
+    raise Absent("solo8-jump", "mujoco", "robot") from error
 
 __all__ = ["LIBRARY", "mujoco"]

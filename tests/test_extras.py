@@ -1,0 +1,77 @@
+"""Without an extra: every import that needs it, and every command, says in one sentence how to install it."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parents[1] / "src"
+REMEDY = r"[^\n]+, which is not installed\. Run: pip install 'crashbo\[\w+\]'"
+# As if nothing beyond the core were installed: whoever looks for such a module finds none.
+BARE = """
+import sys
+from importlib.machinery import PathFinder
+
+EXTRAS = {"matplotlib", "PIL", "mujoco", "cloudpickle", "optuna", "sqlalchemy", "optuna_dashboard", "plotly", "fastapi",
+          "uvicorn", "torch", "botorch", "gpytorch", "smac", "cmaes", "PyNomad", "pandas"}
+
+class Bare(PathFinder):
+    @classmethod
+    def find_spec(cls, name, path=None, target=None):
+        return None if name.split(".")[0] in EXTRAS else PathFinder.find_spec(name, path, target)
+
+sys.meta_path = [Bare if finder is PathFinder else finder for finder in sys.meta_path]
+"""
+IMPORTS = """
+import importlib, json
+said = {}
+for name in sys.argv[1:]:
+    try:
+        importlib.import_module(name)
+    except ImportError as error:
+        said[name] = str(error)
+print(json.dumps(said))
+"""
+COMMAND = "from crashbo.app.cli import main; sys.exit(main(sys.argv[1:]))"
+
+
+def bare(code, *words, folder):
+    return subprocess.run(
+        [sys.executable, "-c", BARE + code, *words],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(SOURCE)},
+        capture_output=True,
+        text=True,
+    )
+
+
+def modules():
+    files = (path for room in ("app", "integrations", "problems") for path in (SOURCE / "crashbo" / room).rglob("*.py"))
+    return sorted(".".join(path.relative_to(SOURCE).with_suffix("").parts).removesuffix(".__init__") for path in files)
+
+
+def test_every_module_that_cannot_be_imported_says_what_to_install(tmp_path):
+    done = bare(IMPORTS, *modules(), folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    said = json.loads(done.stdout)
+    for name in (
+        "crashbo.integrations.optuna",
+        "crashbo.integrations.botorch",
+        "crashbo.app.server",
+        "crashbo.app.plots",
+    ):
+        assert name in said
+    assert {name: words for name, words in said.items() if not re.fullmatch(REMEDY, words)} == {}
+
+
+@pytest.mark.parametrize(
+    "words", ["best", "thresholds", "trials", "ask", "demo", "report", "serve", "illustrate", "run -- true"]
+)
+def test_every_command_says_what_to_install(words, tmp_path):
+    done = bare(COMMAND, *words.split(), folder=tmp_path)
+    assert done.returncode == 1, done.stderr
+    assert re.fullmatch(REMEDY, done.stderr.strip())
