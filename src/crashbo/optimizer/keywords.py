@@ -11,10 +11,10 @@ from typing import Any, TypeVar
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def counted(name: str, value: Any, remedy: str = "Count them.") -> int:
-    """A whole number from one on, of NumPy's kinds, too."""
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
-        raise ValueError(f"{name} must be a whole number, at least 1; got {value!r}. {remedy}")
+def counted(name: str, value: Any, remedy: str = "Count them.", least: int = 1) -> int:
+    """A whole number, of NumPy's kinds, too."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
+        raise ValueError(f"{name} must be a whole number, at least {least}; got {value!r}. {remedy}")
     return int(value)
 
 

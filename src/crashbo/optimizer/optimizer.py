@@ -119,7 +119,7 @@ class Optimizer:
     def ask_batch(self, n: int) -> list[Trial]:
         """The next n trials to run at the same time, chosen from one fit: each knows of those before it."""
         batch: list[Trial] = []
-        for _ in range(counted("n", n, "One trial is ask().")):
+        for _ in range(counted("n", n, "One trial is ask().", least=0)):
             batch.append(self._next_trial(share_fit=bool(batch)))
             self._trials[batch[-1].number] = batch[-1]
         return [replace(trial, params=dict(trial.params)) for trial in batch]  # theirs to change, not the study's
