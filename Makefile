@@ -9,7 +9,7 @@ READY := $(VENV)/ready$(if $(EXTRAS),-$(subst $(comma),-,$(EXTRAS)))
 # Threads of BLAS gain nothing on matrices of a few hundred rows, and parallel tests share the cores.
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: demo test lint types unit format benchmark dist clean
+.PHONY: demo test lint types unit format benchmark docs dist clean
 
 demo: $(READY)
 	$(BIN)/crashbo demo
@@ -32,6 +32,9 @@ format: $(READY)
 
 benchmark: $(READY)
 	for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+
+docs: $(READY)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --site-dir crashbo-docs
 
 dist: $(READY)
 	rm -rf dist

@@ -15,7 +15,7 @@ from crashbo.version import __version__
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code: 0 success, 1 failure, 2 invalid arguments (from argparse)."""
-    options = _parser().parse_args(arguments)
+    options = parser().parse_args(arguments)
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _note
@@ -54,10 +54,11 @@ def _note(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -
     print(f"Note: {' '.join(str(message).split())}", file=sys.stderr)
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="crashbo", description="Bayesian optimisation that learns from crashes.")
-    parser.add_argument("--version", action="version", version=f"crashbo {__version__}")
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND", dest="command", required=True)
+def parser() -> argparse.ArgumentParser:
+    """All commands."""
+    whole = argparse.ArgumentParser(prog="crashbo", description="Bayesian optimisation that learns from crashes.")
+    whole.add_argument("--version", action="version", version=f"crashbo {__version__}")
+    commands = whole.add_subparsers(title="commands", metavar="COMMAND", dest="command", required=True)
     for family in (demo, study, check, trial, run, share, benchmark):
         family.add_to(commands)
-    return parser
+    return whole
