@@ -284,7 +284,8 @@ def _course(data: HybridData, j: int, h: Hyperparameters) -> course.Evidence:
     if data.survived is not None:
         found = course.survived(data.survived[j], level, noise, h.crash_noise_std)
     if data.last is not None:
-        found = found.plus(course.crashed(data.last[j], level, noise, h.crash_noise_std, data.extents[j]))
+        ahead = None if data.ahead is None else data.ahead[j]
+        found = found.plus(course.crashed(data.last[j], level, noise, h.crash_noise_std, data.extents[j], ahead))
     return found
 
 

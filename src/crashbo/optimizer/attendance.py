@@ -119,5 +119,5 @@ def _in_time(run: Callable[..., Ending], experiment: Experiment, job: Job, secon
     thread = threading.Thread(target=lambda: came.append(run(experiment, job)), daemon=True)
     thread.start()
     thread.join(seconds)
-    reached = {} if job.guard is None else dict(job.guard.reached)
-    return came[0] if came else Failure("timeout", f"no answer within {seconds:g} s", reached=reached)
+    watched = {name: dict(values) for name, values in job.watched.items()}
+    return came[0] if came else Failure("timeout", f"no answer within {seconds:g} s", **watched)

@@ -162,7 +162,8 @@ def _warped(seen: Observations, by: list[Warp | None]) -> Observations:
         std if warp is None else _warped_noise(std, warp, y)
         for std, warp, y in zip(seen.noise_std, by, seen.Y.T, strict=True)
     )
-    return replace(seen, Y=Y, reached=reached, noise_std=noise)  # type: ignore[arg-type]
+    rises = None if seen.rises is None else _moved(seen.watched[1], by) - reached  # type: ignore[operator]
+    return replace(seen, Y=Y, reached=reached, rises=rises, noise_std=noise)  # type: ignore[arg-type]
 
 
 def _moved(rows: Array | None, by: list[Warp | None]) -> Array | None:
@@ -181,7 +182,8 @@ def _alone(seen: Observations) -> CrashModel:
         blame=seen.blame,
         censored=seen.censored,
         stopped=seen.stopped,
-        last=seen.reached,
+        last=seen.watched[0],
+        ahead=seen.watched[1],
         noise_std=list(seen.noise_std),
         threshold=list(seen.thresholds),
         prior=hyperpriors.of_crash(seen.X.shape[1]),
@@ -200,7 +202,8 @@ def _beside(seen: Observations) -> CrashModel:
         blame=seen.blame,
         censored=seen.censored,
         stopped=seen.stopped,
-        last=seen.reached,
+        last=seen.watched[0],
+        ahead=seen.watched[1],
     )
 
 
