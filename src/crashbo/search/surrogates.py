@@ -252,7 +252,10 @@ class Surrogates:
             return self
         measured, n = self.cost.data, self.successes
         alone = latent.condition(measured_data(measured.X[:n], measured.Y[0, :n]), self.cost.hypers)
-        return replace(self, cost=with_pending(alone, pending))
+        other = replace(self, cost=with_pending(alone, pending))
+        if "crash_model" in vars(self):  # with the densities of thresholds, of which ask and guard both ask
+            vars(other)["crash_model"] = self.crash_model
+        return other
 
 
 def fit_surrogates(
