@@ -113,9 +113,10 @@ def outcome_of(experiment: Experiment, job: Job) -> Ending:
     try:
         answer = job.of(experiment)
     except Crash as crash:
-        if crash.reached.items() <= watched["reached"].items():  # else they are of somebody else, and so are the rises
-            crash.rises = {**watched["rises"], **crash.rises}
-        crash.reached = {**watched["reached"], **crash.reached}
+        seen = watched["reached"]
+        crash.reached = {**seen, **crash.reached}
+        own = {name: rise for name, rise in watched["rises"].items() if crash.reached[name] == seen[name]}
+        crash.rises = {**own, **crash.rises}
         return crash
     except (Stopped, Void) as outcome:
         return outcome

@@ -88,8 +88,9 @@ class Told:
                 f"got cost={cost!r}, crash={crash!r}, stopped={stopped!r}, void={void!r}. A crash has no cost."
             )
         if stopped is not None:
-            if reached:
-                raise ValueError(f"reached must belong to a crash; got {reached!r} with stopped. Put it in `stopped`.")
+            if reached or rises:
+                name, value = ("reached", reached) if reached else ("rises", rises)
+                raise ValueError(f"{name} must belong to a crash; got {value!r} with stopped. `stopped` says it all.")
             return _stopped(stopped, measured, blame, noted)
         if isinstance(crash, Crash):
             reached, rises = {**crash.reached, **(reached or {})}, {**crash.rises, **(rises or {})}
@@ -114,8 +115,9 @@ class Told:
             raise ValueError(
                 f"cost must be a finite number; got {cost!r}. If there is none, tell crash=True or void=True."
             )
-        if before:
-            raise ValueError(f"reached must belong to a crash; got {reached!r} with a cost. Give it as `measured`.")
+        if before or rises:
+            name, value = ("reached", reached) if before else ("rises", rises)
+            raise ValueError(f"{name} must belong to a crash; got {value!r} with a cost. Give what came as `measured`.")
         if blamed:
             raise ValueError(f"blame must belong to a crash; got {blame!r} with a cost. Leave one of them out.")
         return Told("success", float(cost), values, noted, censored=cut)
