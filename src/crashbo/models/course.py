@@ -42,7 +42,7 @@ _SHARES = 2.0 ** np.arange(-4.0, 2.0)
 _LOG_SHARES = -0.5 * (np.log2(_SHARES) + 1.25) ** 2
 _LOG_SHARES -= logsumexp(_LOG_SHARES)
 _LEAST = 1e-6  # derived: of the spread, so that no division fails; readings that rise by less say nothing of the next
-_P_JUMP = 0.1  # judgement: that a machine jumps, of which readings before a crash follow closely and say nothing
+_P_JUMP = 0.02  # judgement: that a machine jumps, of which readings before a crash follow closely and say nothing
 
 
 class Evidence(NamedTuple):
