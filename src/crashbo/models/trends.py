@@ -29,7 +29,7 @@ from crashbo.numerics.kernels import MATERN52
 
 Array = NDArray[np.float64]
 
-_LATEST = 200  # judgement: trials that are looked at, what time allows
+_LATEST, _LATEST_NOISE = 200, 120  # judgement: trials that are looked at for a drift, and for noise: what time allows
 _FEWEST = 8  # judgement: with fewer values there is no telling
 # judgement: grids that are wide and fine enough for an average
 _STRETCHES = (0.125, 0.25, 0.5, 1.0, 2.0)  # of all lengthscales
@@ -84,7 +84,7 @@ def normal_scores(y: Array) -> Array:
 
 def growth(X: Array, y: Array, lengthscales: Array) -> Trend:
     """Whether the noise of values measured one after the other grows, steadily or at once."""
-    X, y, skipped = X[-_LATEST:], y[-_LATEST:], max(len(y) - _LATEST, 0)
+    X, y, skipped = X[-_LATEST_NOISE:], y[-_LATEST_NOISE:], max(len(y) - _LATEST_NOISE, 0)
     if not _is_enough(y):
         return NONE
     both = np.stack([(y - y.mean()) / np.ptp(y), normal_scores(y)], axis=1)

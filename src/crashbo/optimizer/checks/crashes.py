@@ -132,10 +132,13 @@ def glitches(view: View) -> Iterator[Finding]:
 
 def cause(view: View) -> Iterator[Finding]:
     """Whether what is measured explains none of the crashes."""
-    study, found = view.study, view.causes
+    study = view.study
     crashes = tuple(t.number for t in view.trials if t.state == "crash")
     names = [c.name for c in study.measured]
-    if found is None or len(crashes) < _FEW or not names or any(t.blame for t in view.trials):
+    if len(crashes) < _FEW or not names or any(t.blame for t in view.trials) or _is_explained(view):
+        return
+    found = view.causes
+    if found is None:
         return
     innocent = float(min(found.innocent[j] for j, c in enumerate(study.constraints) if isinstance(c, Constraint)))
     evidence = float(logit(np.clip(innocent, 1e-12, 1.0 - 1e-12)))
@@ -149,6 +152,12 @@ def cause(view: View) -> Iterator[Finding]:
         f"Measure something else that may cause them; until then leave {what} out, or add crashbo.Unmeasured().",
         strength=evidence - _LEAST_CAUSE,
     )
+
+
+def _is_explained(view: View) -> bool:
+    """Whether the search has found already that what is measured explains the crashes: the rest takes seconds."""
+    kept = None if view.models is None else view.models.memory.bystander
+    return kept is not None and kept.lead < -_LEAST_CAUSE
 
 
 def _limit(view: View, models: Surrogates, j: int, c: Constraint) -> float | None:
