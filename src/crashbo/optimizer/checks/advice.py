@@ -25,7 +25,7 @@ _STEP = 0.05  # judgement: of the range, over which the cost's slope is taken
 # fitted: benchmarks/check.py, tuning seeds
 _IDLE, _MOSTLY = 30, 0.75  # successes in a row that gained nothing, at least, and the share of all successes
 _LEAST_SLOPE = 4.0  # standard deviations of a slope that is sure
-_MATERIAL = 0.1  # of what the best success gained over the median one: less beyond a bound is not worth a change
+_MATERIAL = 0.05  # of what the best success gained over the median one: less beyond a bound is not worth a change
 _LIKELY = 0.5  # derived: P(safe) beyond a bound, below which going there crashes more likely than not
 _TINY = 1e-300  # so that no division fails
 _MOST = 50.0  # judgement: nats of what leaves no doubt
