@@ -311,17 +311,23 @@ def test_the_first_reading_is_no_rise_and_readings_of_somebody_else_have_none():
 
 
 def test_a_crash_whose_rise_is_known_bounds_its_threshold_from_above():
-    def study(**said):
+    def study(rises):
         optimizer = crashbo.Optimizer(SPACE, ["current"], noise={"current": 0.1})
         for x in (0.1, 0.3, 0.5):
             optimizer.tell({"x": x, "y": 0.2}, cost=-x, measured={"current": 20.0 + 60.0 * x})
-        optimizer.tell({"x": 0.9, "y": 0.9}, crash=True, reached={"current": 59.0}, **said)
+        optimizer.tell({"x": 0.9, "y": 0.9}, crash=True, reached={"current": 59.0}, rises=rises)
         return optimizer.thresholds["current"].interval
 
-    (_, unknown), (low, high), (_, coarse) = study(), study(rises={"current": 0.5}), study(rises={"current": 10.0})
-    assert low < 59.3 < high < 63.0
-    assert high < unknown
-    assert high < coarse
+    (low, high), (_, coarse) = study(rises={"current": 0.5}), study(rises={"current": 10.0})
+    assert low < 59.3 < high < 63.0 < 70.0 < coarse
+
+
+def test_a_threshold_that_is_given_is_the_limit_whatever_the_last_readings_before_crashes():
+    optimizer = crashbo.Optimizer(SPACE, [crashbo.Constraint("current", threshold=60.0)], noise={"current": 0.01})
+    optimizer.tell({"x": 0.1, "y": 0.2}, cost=0.0, measured={"current": 30.0})
+    optimizer.tell({"x": 0.4, "y": 0.2}, cost=0.0, measured={"current": 45.0})
+    optimizer.tell({"x": 0.9, "y": 0.2}, crash=True, reached={"current": 50.0}, rises={"current": 0.1})
+    assert optimizer.guard(optimizer.ask()).limits["current"] == pytest.approx(60.0, abs=0.5)
 
 
 @pytest.mark.parametrize(

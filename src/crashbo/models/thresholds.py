@@ -177,10 +177,10 @@ def trip_level(posterior: Posterior, c: Array, mass: Array, p: float, x: Array |
     extent = data.extents[0]
     sigma = max(math.hypot(float(np.mean(h.noise_std)), h.crash_noise_std), _LEAST_SCATTER * extent.spread)
     # A level that is known is not sought below itself: where readings jump over it, no limit would help.
-    last = np.full(1, np.nan) if data.last is None or len(c) == 1 else data.last[0]
-    ahead = np.full(last.shape, np.nan) if data.ahead is None else data.ahead[0]
+    last = np.zeros(0) if data.last is None or len(c) == 1 else data.last[0]
     rows = ~np.isnan(last)
-    trips = course.Trips.of(c, mass, sigma, last[rows], extent, ahead[rows])
+    ahead = None if data.ahead is None or not len(last) else data.ahead[0][rows]
+    trips = course.Trips.of(c, mass, sigma, last[rows], extent, ahead)
     if trips.mass.sum() <= p:  # it jumps, as likely as not
         return np.inf
     ends = float(c.min()) - _FAR_OUT * extent.spread, float(c.max()) + _FAR_OUT * sigma
