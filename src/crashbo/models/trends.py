@@ -88,7 +88,7 @@ def growth(X: Array, y: Array, lengthscales: Array) -> Trend:
     if not _is_enough(y):
         return NONE
     both = np.stack([(y - y.mean()) / np.ptp(y), normal_scores(y)], axis=1)
-    cases = [(None, 1.0, np.ones(len(y)))]
+    cases: list[tuple[int | None, float, Array]] = [(None, 1.0, np.ones(len(y)))]
     for turn, d in _courses(len(y)):
         cases += [(turn, factor, np.exp(2.0 * math.log(factor) * (d - d.mean()))) for factor in _GROWTHS]
     grams = list(_covariances(X, lengthscales))

@@ -119,5 +119,7 @@ def _in_time(run: Callable[..., Ending], experiment: Experiment, job: Job, secon
     thread = threading.Thread(target=lambda: came.append(run(experiment, job)), daemon=True)
     thread.start()
     thread.join(seconds)
-    watched = {name: dict(values) for name, values in job.watched.items()}
-    return came[0] if came else Failure("timeout", f"no answer within {seconds:g} s", **watched)
+    if came:
+        return came[0]
+    reached, rises = (dict(values) for values in job.watched)
+    return Failure("timeout", f"no answer within {seconds:g} s", None, reached, rises)

@@ -60,12 +60,9 @@ class Job:
         return experiment(params) if self.guard is None else experiment(params, guard=self.guard)
 
     @property
-    def watched(self) -> dict[str, dict[str, float]]:
-        """What its guard has seen by now, as the keywords of a crash."""
-        return {
-            "reached": {} if self.guard is None else self.guard.reached,
-            "rises": {} if self.guard is None else self.guard.rises,
-        }
+    def watched(self) -> tuple[dict[str, float], dict[str, float]]:
+        """The farthest readings of its guard by now, and their largest rises."""
+        return ({}, {}) if self.guard is None else (self.guard.reached, self.guard.rises)
 
 
 def takes_guard(experiment: Experiment) -> bool:
@@ -113,15 +110,15 @@ def outcome_of(experiment: Experiment, job: Job) -> Ending:
     try:
         answer = job.of(experiment)
     except Crash as crash:
-        seen = watched["reached"]
-        crash.reached = {**seen, **crash.reached}
-        own = {name: rise for name, rise in watched["rises"].items() if crash.reached[name] == seen[name]}
+        reached, rises = watched
+        crash.reached = {**reached, **crash.reached}
+        own = {name: rise for name, rise in rises.items() if crash.reached[name] == reached[name]}
         crash.rises = {**own, **crash.rises}
         return crash
     except (Stopped, Void) as outcome:
         return outcome
     except (Exception, SystemExit) as error:
-        return Failure("error", brief(f"{type(error).__name__}: {error}"), error, **watched)
+        return Failure("error", brief(f"{type(error).__name__}: {error}"), error, *watched)
     if isinstance(answer, Outcome):
         answer = replace(answer, cost=_scalar(answer.cost))
         cost = answer.cost
@@ -134,7 +131,7 @@ def outcome_of(experiment: Experiment, job: Job) -> Ending:
         "A trial without a cost is a Crash or a Void."
     )
     absent = cost is None or (isinstance(cost, float) and not math.isfinite(cost))
-    return Failure("nan" if absent else "error", brief(f"no finite cost: {answer!r}"), refusal, **watched)
+    return Failure("nan" if absent else "error", brief(f"no finite cost: {answer!r}"), refusal, *watched)
 
 
 def _scalar(answer: Any) -> Any:

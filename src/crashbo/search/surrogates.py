@@ -101,8 +101,8 @@ class Observations:
     def labels_only(self) -> "Observations":
         """The same trials without measurements: one unmeasured constraint, informed by labels alone."""
         nothing = np.full((len(self.numbers), 1), np.nan)
-        watched = {"censored": None, "reached": None, "rises": None}
-        return replace(self, Y=nothing, blame=None, noise_std=(None,), thresholds=(None,), **watched)
+        bare = replace(self, censored=None, reached=None, rises=None)
+        return replace(bare, Y=nothing, blame=None, noise_std=(None,), thresholds=(None,))
 
 
 @dataclass(frozen=True)
