@@ -74,10 +74,10 @@ def healthy_answer(m: Machine, params: Mapping[str, Any], i: int, rng: np.random
 
 def healthy(name: str, dimension: int, seed: int) -> Machine:
     """A member of a family with nothing wrong."""
-    return _VARIANTS[seed % len(_VARIANTS)](_plain(name, dimension, seed), np.random.default_rng([7, seed]))
+    return _VARIANTS[seed % len(_VARIANTS)](plain(name, dimension, seed), np.random.default_rng([7, seed]))
 
 
-def _plain(name: str, dimension: int, seed: int) -> Machine:
+def plain(name: str, dimension: int, seed: int) -> Machine:
     """A member of a family as it is."""
     member = families.draw(name, dimension, seed)
     problem = member.problem(_no_optimum(dimension))
@@ -142,12 +142,12 @@ def sick(kind: str, seed: int) -> Machine:
     rng = np.random.default_rng([SICK.index(kind), seed])
     if kind == "cause":
         family = "bystander"
-        return replace(_plain(family, int(rng.choice([3, 6])), seed), kind=kind)
+        return replace(plain(family, int(rng.choice([3, 6])), seed), kind=kind)
     family = {"bound": "smooth", "gain": "bowl"}.get(kind) or str(rng.choice(_PLAIN))
     dimension = int(rng.choice([2, 3, 4, 6])) if kind != "gain" else 2
-    base = _plain(family, min(dimension, families.family(family).most), seed)
+    base = plain(family, min(dimension, families.family(family).most), seed)
     while kind == "crashes" and base.member.share > 0.5:  # where half of all trials crash anyway, nobody can tell
-        base = _plain(str(rng.choice(_PLAIN)), int(rng.choice([2, 3, 4, 6])), seed)
+        base = plain(str(rng.choice(_PLAIN)), int(rng.choice([2, 3, 4, 6])), seed)
     return _SPOILT[kind](replace(base, kind=kind), rng)
 
 

@@ -366,13 +366,16 @@ def test_trials_go_out_as_csv_and_come_back_and_the_same_file_counts_once(bench,
 
 
 def test_stops_and_last_readings_go_out_as_csv_and_come_back_and_a_change_of_them_is_noticed(bench, tmp_path):
-    for told in (Told.of(crash=True, reached={"current": 107.5}), Told.of(stopped={"current": 106.0}, note="hot")):
+    for told in (
+        Told.of(crash=True, reached={"current": 107.5}, rises={"current": 0.4}),
+        Told.of(stopped={"current": 106.0}, note="hot"),
+    ):
         bench.tell(bench.ask().number, told)
     text = table.export(bench)
     other = Bench.create(str(tmp_path / "other.db"), bench.definition)
     assert counts(table.load(other, text)) == (2, 0)
     assert counts(table.load(other, text)) == (0, 2)
-    words = lambda t: (t.params, t.state, t.measured, t.reason, t.censored, t.reached)  # noqa: E731
+    words = lambda t: (t.params, t.state, t.measured, t.reason, t.censored, t.reached, t.rises)  # noqa: E731
     assert [words(t) for t in other.trials] == [words(t) for t in bench.trials]
     assert [number for _, number in table.plan(other, text.replace("107.5", "107.9")).changed] == [0]
 

@@ -293,7 +293,7 @@ def test_the_guard_knows_all_that_was_told_even_if_the_picture_is_behind(client)
             {"cost": 0.3, "measured": {"current": 90}},
             {"cost": 0.4, "measured": {"current": 104}},
             {"crash": "tripped", "reached": {"current": 107.9}},
-            {"crash": "tripped", "reached": {"current": 107.6}},
+            {"crash": "tripped", "reached": {"current": 107.6}, "rises": {"current": 0.5}},
         )
     ):
         client.post("/api/ask", json={})

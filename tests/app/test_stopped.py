@@ -19,7 +19,7 @@ def watched(bench):
     for knee, hip in ((0.1, 0.2), (0.5, 0.5), (0.3, 0.9), (0.6, 0.3), (0.4, 0.7)):
         at = {"knee": knee, "hip": hip}
         bench.add(at, Told.of(cost=height_of(at), measured={"current": current_of(at)}))
-    bench.add({"knee": 0.95, "hip": 0.9}, Told.of(crash="tripped", reached={"current": 111.5}))
+    bench.add({"knee": 0.95, "hip": 0.9}, Told.of(crash="tripped", reached={"current": 111.5}, rises={"current": 1.7}))
     bench.add({"knee": 0.8, "hip": 0.8}, Told.of(stopped={"current": 110.2}, note="the guard's limit"))
     return bench
 
@@ -27,6 +27,7 @@ def watched(bench):
 def test_it_survives_the_store_with_its_readings(watched, store):
     crash, stopped = Bench.open(store).trials[-2:]
     assert (crash.state, crash.reached, crash.measured) == ("crash", {"current": 111.5}, {})
+    assert crash.rises == {"current": 1.7}
     assert (stopped.state, stopped.cost, stopped.measured) == ("stopped", None, {"current": 110.2})
     assert (stopped.censored, stopped.reason) == (("current",), "the guard's limit")
 

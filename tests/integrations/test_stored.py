@@ -424,6 +424,8 @@ def test_a_stop_is_told_corrected_and_guarded():
     assert insight(study).guard().limits == {"current": 108.0}
     trial = ask(study)
     assert tell(study, trial, stopped={"current": 107.9}).state == "stopped"
-    assert tell(study, trial.number, crash=True, reached={"current": 107.9}, replace=True).reached == {"current": 107.9}
+    said = {"reached": {"current": 107.9}, "rises": {"current": 0.5}}
+    corrected = tell(study, trial.number, crash=True, replace=True, **said)
+    assert {"reached": corrected.reached, "rises": corrected.rises} == said
     assert tell(study, trial.number, stopped={"current": 107.0}, replace=True).measured == {"current": 107.0}
     assert records(study)[0].reached == {}

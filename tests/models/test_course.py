@@ -35,11 +35,30 @@ def test_the_last_readings_before_crashes_have_the_density_of_rises_and_noise(re
     assert found.log_mass == pytest.approx(np.log(weights @ each / at_random), abs=1e-6)
 
 
-@pytest.mark.parametrize("kind", ["survived", "crashed"])
+@pytest.mark.parametrize("readings", [[1.0], [0.7, 1.05, 1.1]])
+def test_where_the_largest_rise_is_known_the_overshoot_is_a_share_of_it_unless_all_jumped(readings):
+    sigma, c, rise = 0.1, 1.15, 0.2
+    weights = (1.0 - course._P_JUMP) * np.exp(course._LOG_SHARES)
+    each = [np.prod([overshoot_density(c - r, sigma, share * rise) for r in readings]) for share in course._SHARES]
+    at_random = np.prod(norm.pdf(readings, SCALE.centre, SCALE.spread))
+    jumped = course._P_JUMP * np.prod(norm.cdf((c - np.array(readings)) / sigma))
+    found = course.crashed(np.array(readings), c, sigma, 0.0, SCALE, np.array(readings) + rise)
+    assert found.log_mass == pytest.approx(np.log(weights @ each / at_random + jumped), abs=1e-6)
+
+
+def test_crashes_with_and_without_a_known_rise_count_each_by_what_is_known():
+    r, ahead = np.array([0.9, 1.0, np.nan]), np.array([np.nan, 1.2, np.nan])
+    both = course.crashed(r, 1.15, 0.1, 0.0, SCALE, ahead).log_mass
+    apart = course.crashed(r[:1], 1.15, 0.1, 0.0, SCALE), course.crashed(r[1:], 1.15, 0.1, 0.0, SCALE, ahead[1:])
+    assert both == pytest.approx(sum(one.log_mass for one in apart))
+
+
+@pytest.mark.parametrize("kind", ["survived", "crashed", "risen"])
 @pytest.mark.parametrize(("name", "at"), [("in_threshold", 1), ("in_noise_std", 2), ("in_crash_noise_std", 3)])
 def test_derivatives_agree_with_finite_differences(kind, name, at):
-    more = (SCALE,) if kind == "crashed" else ()
     given = [np.array([0.9, 1.1, 1.3]), 1.2, 0.08, 0.05]
+    more = {"survived": (), "crashed": (SCALE,), "risen": (SCALE, given[0] + np.array([0.3, 0.1, np.nan]))}[kind]
+    kind = "survived" if kind == "survived" else "crashed"
 
     def value(step):
         moved = [*given]
@@ -50,21 +69,32 @@ def test_derivatives_agree_with_finite_differences(kind, name, at):
     assert getattr(getattr(course, kind)(*given, *more), name) == pytest.approx(slope, rel=1e-5, abs=1e-6)
 
 
+def test_a_machine_whose_last_readings_lie_anywhere_jumps_and_no_limit_helps():
+    c, mass, last = np.linspace(1.3, 1.4, 6), np.full(6, 1.0 / 6.0), np.array([-0.3, 0.4, 0.9, 0.1, 1.2])
+    assert Trips.of(c, mass, 0.05, last, SCALE, last + 0.02).mass.sum() < 1e-3
+    assert Trips.of(c, mass, 0.05, last, SCALE, last + 1.0).mass.sum() > 0.5
+
+
+@pytest.mark.parametrize("rise", [np.nan, 0.2])
 @pytest.mark.parametrize("last", [[], [1.0], [0.8, 1.0, 1.02]])
-def test_where_a_machine_trips_agrees_with_sampling(last):
+def test_where_a_machine_trips_agrees_with_sampling(last, rise):
     rng, n, sigma = np.random.default_rng(0), 400_000, 0.05
     c, mass, last = np.linspace(0.9, 1.4, 6), np.full(6, 1.0 / 6.0), np.array(last)
+    scales, log_weights = (SCALE.spread * course._RISES, course._LOG_WEIGHTS)
+    if rise > 0.0:
+        scales, log_weights = rise * course._SHARES, course._LOG_SHARES + np.log1p(-course._P_JUMP)
     drawn = rng.choice(c, n, p=mass)
     w = np.zeros(n)
     if len(last):
-        rises = SCALE.spread * course._RISES
         for level in c:
-            each = [np.prod([overshoot_density(level - r, sigma, rise) for r in last]) for rise in rises]
-            shares = np.exp(course._LOG_WEIGHTS) * each
+            each = [np.prod([overshoot_density(level - r, sigma, scale) for r in last]) for scale in scales]
+            shares = np.exp(log_weights) * each / np.prod(norm.pdf(last, SCALE.centre, SCALE.spread))
+            jumped = course._P_JUMP * np.prod(norm.cdf((level - last) / sigma)) if rise > 0.0 else 0.0
             some = drawn == level
-            w[some] = rng.choice(rises, some.sum(), p=shares / shares.sum())
+            drawn_from = np.append(shares, jumped) / (shares.sum() + jumped)
+            w[some] = rng.choice(np.append(scales, -np.inf), some.sum(), p=drawn_from)  # a jump trips at no reading
     reading = drawn - w * np.abs(rng.standard_normal(n)) + sigma * rng.standard_normal(n)
-    trips = Trips.of(c, mass, sigma, last, SCALE)
+    trips = Trips.of(c, mass, sigma, last, SCALE, last + rise)
     levels = np.linspace(0.6, 1.8, 241)
     tripped = trips.before(levels)
     for level in (0.7, 0.9, 1.05, 1.3):

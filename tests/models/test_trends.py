@@ -31,20 +31,22 @@ def dense(C, y):
 
 def test_the_density_is_that_of_dense_algebra():
     X, y = drawn(0, n=6)
-    a, b = (MATERN52.gram(X, s * LENGTHSCALES)[0] + rho * np.eye(6) for s, rho in ((1.0, 0.1), (0.5, 0.4)))
-    ours = trends._LogDensity(a, y).value - trends._LogDensity(b, y).value
-    assert ours == pytest.approx(dense(a, y) - dense(b, y), abs=1e-3)
+    w = np.exp(np.linspace(-1.0, 1.0, 6))
+    grams = [MATERN52.gram(X, s * LENGTHSCALES)[0] for s in (1.0, 0.5)]
+    (a, b), (i, j) = (trends.Spectrum.of(K, w).log_density(y[:, None])[:, 0] for K in grams), (-1, -3)
+    one, other = (dense(K + trends._NOISES[k] * np.diag(w), y) for K, k in zip(grams, (i, j), strict=True))
+    assert a[i] - b[j] == pytest.approx(one - other, abs=1e-3)
 
 
 def test_a_drift_adds_its_covariance():
     X, y = drawn(1, n=8)
-    C, d = MATERN52.gram(X, LENGTHSCALES)[0] + 0.1 * np.eye(8), np.linspace(0.0, 1.0, 8)
-    value, size = trends._LogDensity(C, y).moved(d, 0.7)
-    moved = C + 0.49 * np.outer(d, d)
-    assert value == pytest.approx(trends._LogDensity(moved, y).value, abs=1e-9)
-    inverse = np.linalg.inv(moved)
+    K, d = MATERN52.gram(X, LENGTHSCALES)[0], np.linspace(0.0, 1.0, 8)
+    values, sizes = trends.Spectrum.of(K, np.ones(8)).moved(y, d, 0.7)
+    moved = K + 0.49 * np.outer(d, d)
+    assert values == pytest.approx(trends.Spectrum.of(moved, np.ones(8)).log_density(y[:, None])[:, 0], abs=1e-8)
+    inverse = np.linalg.inv(moved + trends._NOISES[-1] * np.eye(8))
     mean = (inverse @ y).sum() / inverse.sum()
-    assert size == pytest.approx(0.49 * d @ inverse @ (y - mean), rel=1e-9)
+    assert sizes[-1] == pytest.approx(0.49 * d @ inverse @ (y - mean), rel=1e-9)
 
 
 def test_where_nothing_drifts_a_bayes_factor_is_one_at_most_in_the_mean():

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import crashbo
+from crashbo.optimizer.experiment import Job, outcome_of
 
 SPACE = {"x": (0.0, 1.0), "y": (0.0, 1.0)}
 TRIP = 60.0
@@ -146,6 +147,7 @@ class TestStudies:
         crashes = [t for t in watched.trials if t.state == "crash"]
         assert crashes
         assert all(50.0 < t.reached["current"] <= TRIP for t in crashes)
+        assert all(0.0 < t.rises["current"] <= 3.0 for t in crashes)
 
     def test_a_stopped_trial_has_no_cost_is_no_crash_and_counts(self, watched):
         stopped = next(t for t in watched.trials if t.state == "stopped")
@@ -280,6 +282,73 @@ def test_an_error_that_counts_as_a_crash_carries_what_it_had_reached(more):
     crashes = [t for t in crashbo.minimize(tripping_by_error, SPACE, **said, **more).trials if t.state == "crash"]
     assert crashes
     assert all(TRIP - 3.0 < t.reached["current"] <= TRIP for t in crashes)
+    assert all(0.0 < t.rises["current"] <= 3.0 for t in crashes)
+
+
+def test_a_guard_keeps_the_largest_rise_towards_the_crash_between_two_readings():
+    guard = crashbo.Guard({"current": math.inf, "pressure": -math.inf}, {"current": "above", "pressure": "below"})
+    for current, pressure in ((10.0, 9.0), (12.5, 8.0), (11.0, 8.5), (13.0, 6.0)):
+        guard.update(current=current)
+        guard.update(pressure=pressure)
+    assert guard.rises == {"current": 2.5, "pressure": 2.5}
+    assert guard.reached == {"current": 13.0, "pressure": 6.0}
+    assert pickle.loads(pickle.dumps(guard)).rises == guard.rises
+
+
+def test_the_first_reading_is_no_rise_and_readings_of_somebody_else_have_none():
+    guard = crashbo.Guard({"current": math.inf}, {"current": "above"})
+    guard.update(current=50.0)
+    assert guard.rises == {}
+    guard.update(current=51.0)
+
+    def experiment(params, guard):
+        raise crashbo.Crash("tripped", reached={"current": 58.0})  # of a logger, which reads more often
+
+    crash = outcome_of(experiment, Job({}, guard))
+    assert (crash.reached, crash.rises) == ({"current": 58.0}, {})
+    crash = outcome_of(lambda params, guard: motor({"x": 1.0, "y": 1.0}, guard), Job({}, guard))
+    assert crash.rises.keys() == {"current"}
+
+
+def test_a_crash_whose_rise_is_known_bounds_its_threshold_from_above():
+    def study(rises):
+        optimizer = crashbo.Optimizer(SPACE, ["current"], noise={"current": 0.1})
+        for x in (0.1, 0.3, 0.5):
+            optimizer.tell({"x": x, "y": 0.2}, cost=-x, measured={"current": 20.0 + 60.0 * x})
+        optimizer.tell({"x": 0.9, "y": 0.9}, crash=True, reached={"current": 59.0}, rises=rises)
+        return optimizer.thresholds["current"].interval
+
+    (low, high), (_, coarse) = study(rises={"current": 0.5}), study(rises={"current": 10.0})
+    assert low < 59.3 < high < 63.0 < 70.0 < coarse
+
+
+def test_a_threshold_that_is_given_is_the_limit_whatever_the_last_readings_before_crashes():
+    optimizer = crashbo.Optimizer(SPACE, [crashbo.Constraint("current", threshold=60.0)], noise={"current": 0.01})
+    optimizer.tell({"x": 0.1, "y": 0.2}, cost=0.0, measured={"current": 30.0})
+    optimizer.tell({"x": 0.4, "y": 0.2}, cost=0.0, measured={"current": 45.0})
+    optimizer.tell({"x": 0.9, "y": 0.2}, crash=True, reached={"current": 50.0}, rises={"current": 0.1})
+    assert optimizer.guard(optimizer.ask()).limits["current"] == pytest.approx(60.0, abs=0.5)
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        ({"crash": True, "rises": {"current": 1.0}}, r"rises must be of what was reached; got 'current'"),
+        (
+            {"crash": True, "reached": {"current": 1.0}, "rises": {"current": -1.0}},
+            r"rises\['current'\] must not be neg",
+        ),
+        ({"cost": 1.0, "rises": {"current": 1.0}}, r"rises must belong to a crash; got {'current': 1.0} with a cost"),
+        (
+            {"stopped": {"current": 1.0}, "rises": {"current": 1.0}},
+            r"rises must belong to a crash; got .* with stopped",
+        ),
+    ],
+)
+def test_rises_are_of_what_a_crash_had_reached(said, words):
+    optimizer = crashbo.Optimizer(SPACE, ["current"])
+    with pytest.raises(ValueError, match=f"^{words}"):
+        optimizer.tell(optimizer.ask(), **said)
 
 
 @pytest.mark.parametrize("said", [{"cost": 1.0}, {"stopped": {"current": 50.0}}])

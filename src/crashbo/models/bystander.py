@@ -72,12 +72,13 @@ def fit_beside(
     censored: Bools | None = None,
     stopped: Bools | None = None,
     last: Array | None = None,
+    ahead: Array | None = None,
 ) -> CrashModel:
     """A crash model of the constraints and, as the last, a rare one that nobody measures."""
     nothing = np.full((len(X), 1), np.nan)
     cut = None if censored is None else np.hstack([censored, np.zeros((len(X), 1), dtype=bool)])
-    before = None if last is None else np.hstack([last, nothing])
-    data = hybrid_data(X, np.hstack([Y, nothing]), crashed, blame, cut, stopped, before, whole=True)
+    before, after = (None if rows is None else np.hstack([rows, nothing]) for rows in (last, ahead))
+    data = hybrid_data(X, np.hstack([Y, nothing]), crashed, blame, cut, stopped, before, after, whole=True)
     per_row = (None if std is None else data.per_row(std) for std in noise_std)
     parts = parametrise_all(data, prior, noise_std=(*per_row, None), thresholds=(*thresholds, None))
     found = fit(data, parts)
@@ -87,7 +88,7 @@ def fit_beside(
 def without_labels(data: HybridData) -> HybridData:
     """The measurements alone, censored ones too."""
     none = np.zeros(len(data.X), dtype=bool)
-    alone = replace(data, sign=np.where(data.bounded, data.sign, 0.0), joint=none, survived=None, last=None)
+    alone = replace(data, sign=np.where(data.bounded, data.sign, 0.0), joint=none, survived=None, last=None, ahead=None)
     if data.lower is not None:
         return alone
     rows = _informative(data)

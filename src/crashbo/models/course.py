@@ -7,12 +7,15 @@ Notation, for one latent function:
     r       the farthest reading that came before the end
     sigma   sqrt(noise^2 + s^2)
     w       how far the readings rise from one to the next, about
+    a       how far the reading after r might have come: by the largest rise before it
 
 A trial that was stopped at r had survived it: P = Phi((c - r) / sigma). A machine that crashed had survived r, too, and
 would have survived no reading much higher: r = c - u + sigma e, where e is normal and u >= 0 half-normal with scale w,
-so that d = c - r is skew-normal. How fast it rises nobody knows: w is one of a few scales, the same in all crashes. The
-density is divided by a normal one about all measurements, which is that of a machine whose readings before a crash say
-nothing, such as one that jumps over its threshold: hypotheses with and without a threshold can be compared.
+so that d = c - r is skew-normal. Where the largest rise is known, w is a share of it, one of a few, the same in all
+crashes; or all of them jumped over their threshold, of which their last readings say no more than that it lies above.
+Where it is not known, w is one of a few scales, the same in all crashes. The density is divided by a normal one about
+all measurements, which is that of a machine whose readings before a crash say nothing: hypotheses with and without a
+threshold can be compared.
 
 The latent function at the trial's x has no part in either, so they are no sites of EP but factors of the evidence.
 """
@@ -29,10 +32,17 @@ from crashbo.numerics.gaussians import tail
 Array = NDArray[np.float64]
 
 _LOG_2 = float(np.log(2.0))  # derived: of a skew-normal density
-# judgement: from a quantity that is read often to one that is read now and then, in spreads of the measurements; who
-# watches a machine reads often. The weights were chosen among three on the quadruped, seeds 0 to 29, by their intervals
+# judgement: from a quantity that is read often to one that is read now and then, in spreads of the measurements. The
+# weights are derived: that of readings within a spread any number from 1 to 256 is as likely as any other
 _RISES = 2.0 ** np.arange(-8.0, 1.0)
 _LOG_WEIGHTS = -np.log(_RISES) - logsumexp(-np.log(_RISES))
+# judgement: shares of the largest rise. An overshoot is uniform within a rise, of root mean square 0.58 times it; the
+# last rise before a crash is mostly smaller than the largest, as readings settle or scatter, and seldom twice as large
+_SHARES = 2.0 ** np.arange(-4.0, 2.0)
+_LOG_SHARES = -0.5 * (np.log2(_SHARES) + 1.25) ** 2
+_LOG_SHARES -= logsumexp(_LOG_SHARES)
+_LEAST = 1e-6  # derived: of the spread, so that no division fails; readings that rise by less say nothing of the next
+_P_JUMP = 0.02  # judgement: that a machine jumps, of which readings before a crash follow closely and say nothing
 
 
 class Evidence(NamedTuple):
@@ -86,25 +96,66 @@ def survived(readings: Array, threshold: float | Array, noise_std: float | Array
 
 
 def crashed(
-    readings: Array, threshold: float | Array, noise_std: float | Array, crash_noise_std: float, scale: Extent
+    readings: Array,
+    threshold: float | Array,
+    noise_std: float | Array,
+    crash_noise_std: float,
+    scale: Extent,
+    ahead: Array | None = None,
 ) -> Evidence:
-    """Of machines that crashed after these readings, (n,); NaN where there is none."""
-    seen = ~np.isnan(readings)
-    if not seen.any():
-        return NOTHING
-    r, c, noise = (np.broadcast_to(values, readings.shape)[seen] for values in (readings, threshold, noise_std))
-    sigma = np.hypot(noise, crash_noise_std)
-    log_density, in_gap, in_sigma = _overshoots(c - r, sigma, scale.spread * _RISES[:, None])
-    each = log_density.sum(axis=1) + _LOG_WEIGHTS  # of every rise
-    total = float(logsumexp(each))
-    share = np.exp(each - total)[:, None]
-    at_random = -0.5 * ((r - scale.centre) / scale.spread) ** 2 - np.log(scale.spread)
-    return Evidence(
-        log_mass=total - float(at_random.sum()),
-        in_threshold=float((share * in_gap).sum()),
-        in_noise_std=float((share * in_sigma * noise / sigma).sum()),
-        in_crash_noise_std=float((share * in_sigma * crash_noise_std / sigma).sum()),
-    )
+    """Of machines that crashed after these readings, (n,), and before those ahead; NaN where there is none."""
+    rises = np.full(readings.shape, np.nan) if ahead is None else ahead - readings
+    known = rises > _LEAST * scale.spread
+    found = NOTHING
+    for rows, is_known in ((known, True), (~known & ~np.isnan(readings), False)):
+        if rows.any():
+            r, c, noise = (np.broadcast_to(of, readings.shape)[rows] for of in (readings, threshold, noise_std))
+            last = _Last(r, rises[rows] if is_known else None, scale)
+            found = found.plus(last.evidence(c, noise, crash_noise_std))
+    return found
+
+
+class _Last(NamedTuple):
+    """Last readings before crashes, their rises where these are known, and where all measurements lie."""
+
+    r: Array  # (n,)
+    rises: Array | None  # (n,)
+    scale: Extent
+
+    @property
+    def scales(self) -> tuple[Array, Array]:
+        """Of the overshoots, one row per hypothesis, and their log probabilities."""
+        if self.rises is None:
+            return self.scale.spread * _RISES[:, None], _LOG_WEIGHTS
+        return _SHARES[:, None] * self.rises, _LOG_SHARES + np.log1p(-_P_JUMP)
+
+    @property
+    def at_random(self) -> Array:
+        """Log density where they say nothing, (n,), without a constant."""
+        return np.asarray(-0.5 * ((self.r - self.scale.centre) / self.scale.spread) ** 2 - np.log(self.scale.spread))
+
+    def evidence(self, c: Array, noise: Array, crash_noise_std: float) -> Evidence:
+        """Of thresholds, one per reading."""
+        w, log_weights = self.scales
+        sigma = np.hypot(noise, crash_noise_std)
+        log_density, in_gap, in_sigma = _overshoots(c - self.r, sigma, w)
+        log_density = log_density - self.at_random
+        if self.rises is not None:  # or they jumped: then they had survived their last readings
+            z = (c - self.r) / sigma
+            cut = tail(z)
+            log_density = np.vstack([log_density, cut.log_mass])
+            in_gap = np.vstack([in_gap, cut.hazard / sigma])
+            in_sigma = np.vstack([in_sigma, -cut.hazard * z / sigma])
+            log_weights = np.append(log_weights, np.log(_P_JUMP))
+        each = log_density.sum(axis=1) + log_weights
+        total = float(logsumexp(each))
+        share = np.exp(each - total)[:, None]
+        return Evidence(
+            log_mass=total,
+            in_threshold=float((share * in_gap).sum()),
+            in_noise_std=float((share * in_sigma * noise / sigma).sum()),
+            in_crash_noise_std=float((share * in_sigma * crash_noise_std / sigma).sum()),
+        )
 
 
 @dataclass(frozen=True)
@@ -117,17 +168,25 @@ class Trips:
     rises: Array  # (W,)
 
     @staticmethod
-    def of(c: Array, mass: Array, sigma: float, last: Array, scale: Extent) -> "Trips":
-        """From thresholds c with probabilities `mass`, (m,), and the last readings before crashes.
+    def of(c: Array, mass: Array, sigma: float, last: Array, scale: Extent, ahead: Array | None = None) -> "Trips":
+        """From thresholds c with probabilities `mass`, (m,), and the last readings before crashes, and those ahead.
 
-        Without such readings, a machine is taken to be followed closely.
+        Without such readings, a machine is taken to be followed closely. Where it may jump, less than all of `mass` is
+        left: no limit helps then.
         """
+        rises = np.full(last.shape, np.nan) if ahead is None else ahead - last
+        known = rises > _LEAST * scale.spread
         if not len(last):
             return Trips(c, mass[:, None], sigma, np.zeros(1))
-        w = scale.spread * _RISES
-        gaps = (c[:, None] - last).ravel()
-        each = _overshoots(gaps, sigma, w[:, None])[0].reshape(len(w), len(c), len(last)).sum(axis=2).T + _LOG_WEIGHTS
-        return Trips(c, mass[:, None] * np.exp(each - logsumexp(each, axis=1, keepdims=True)), sigma, w)
+        found = _Last(last[known], rises[known], scale) if known.any() else _Last(last, None, scale)
+        w, log_weights = found.scales
+        gaps = c[:, None] - found.r
+        each = np.stack([_overshoots(gaps, sigma, of)[0] for of in w]) - found.at_random  # (W, m, n)
+        logs = each.sum(axis=2).T + log_weights
+        total = logsumexp(logs, axis=1)
+        if found.rises is not None:
+            total = np.logaddexp(total, log_ndtr(gaps / sigma).sum(axis=1) + np.log(_P_JUMP))
+        return Trips(c, mass[:, None] * np.exp(logs - total[:, None]), sigma, np.median(w, axis=1))
 
     def before(self, levels: Array) -> Array:
         """The probability that it trips before a reading above each of these levels, (R,)."""

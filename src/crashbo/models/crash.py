@@ -47,6 +47,7 @@ class CrashModel:
         censored: ArrayLike | None = None,
         stopped: ArrayLike | None = None,
         last: ArrayLike | None = None,
+        ahead: ArrayLike | None = None,
         parts: Sequence[Mapping[str, Any]],
     ) -> "CrashModel":
         """The posterior at given hyperparameters.
@@ -61,9 +62,10 @@ class CrashModel:
                 measurements are lower bounds of the function and of its threshold.
             last: readings, (n, G), that were the last before a crash, NaN where unknown: the threshold lies a little
                 above, unless the machine jumped over it.
+            ahead: how far the next reading might have come, (n, G), by the largest rise before; NaN where unknown.
             parts: for every constraint the keyword arguments of `GPCR.condition`.
         """
-        data = hybrid_data(X, Y, crashed, blame, censored, stopped, last)
+        data = hybrid_data(X, Y, crashed, blame, censored, stopped, last, ahead)
         if len(parts) != len(data.Y):
             raise ValueError(f"parts must have one entry per column of Y; got {len(parts)}. Y has {len(data.Y)}.")
         hypers = tuple(checks.hyperparameters(data, **part) for part in parts)
@@ -80,6 +82,7 @@ class CrashModel:
         censored: ArrayLike | None = None,
         stopped: ArrayLike | None = None,
         last: ArrayLike | None = None,
+        ahead: ArrayLike | None = None,
         noise_std: Sequence[ArrayLike | None] | None = None,
         threshold: Sequence[ArrayLike | None] | None = None,
         prior: Prior = None,
@@ -89,7 +92,7 @@ class CrashModel:
 
         Measurements that are only lower bounds count once their constraint has an uncensored one, which sets the scale.
         """
-        data = hybrid_data(X, Y, crashed, blame, censored, stopped, last, whole=True)
+        data = hybrid_data(X, Y, crashed, blame, censored, stopped, last, ahead, whole=True)
         checks.start(start, cls, data.X)
         G, D = len(data.Y), data.X.shape[1]
         noises = list(noise_std) if noise_std is not None else [None] * G
@@ -234,6 +237,7 @@ def hybrid_data(
     censored: ArrayLike | None = None,
     stopped: ArrayLike | None = None,
     last: ArrayLike | None = None,
+    ahead: ArrayLike | None = None,
     *,
     whole: bool = False,
 ) -> HybridData:
@@ -255,5 +259,8 @@ def hybrid_data(
             sign[j, i] = -1.0
     joint = crashed & ~np.any(sign < 0.0, axis=0)
     cut, ended = checks.censored(censored, Y.shape).T, checks.stopped(stopped, crashed)
-    before = None if last is None else checks.readings("last", last, Y.shape).T
-    return HybridData.of(X, columns, sign, joint, cut, stopped=ended, last=before, whole=whole)
+    before, after = (
+        None if rows is None else checks.readings(name, rows, Y.shape).T
+        for name, rows in (("last", last), ("ahead", ahead))
+    )
+    return HybridData.of(X, columns, sign, joint, cut, stopped=ended, last=before, ahead=after, whole=whole)

@@ -37,6 +37,7 @@ class HybridData:
     offset: Array | None = None  # (n,), by which thresholds lay higher at the time of a row
     survived: Array | None = None  # (G, n), readings at which trials were stopped; NaN elsewhere
     last: Array | None = None  # (G, n), last readings before a crash, where it is blamed on this function; else NaN
+    ahead: Array | None = None  # (G, n), of these, how far the next might have come; NaN where that is not known
 
     @staticmethod
     def of(
@@ -48,12 +49,14 @@ class HybridData:
         *,
         stopped: Bools | None = None,
         last: Array | None = None,
+        ahead: Array | None = None,
         whole: bool = False,
     ) -> "HybridData":
         """Data in which the `censored` ones, (G, n), of the measurements Y are only lower bounds.
 
         Those of `stopped` trials, (n,), are, and they have no label. `last`, (G, n), are the last readings before a
-        crash. With `whole` both are left out of a function that has no other measurements: nothing sets their scale.
+        crash, and `ahead` how far the next might have come. With `whole` all these are left out of a function that has
+        no other measurements: nothing sets their scale.
         """
         if last is not None:
             last = np.where((sign < 0.0) & ~(whole & _scaleless(Y, censored)), last, np.nan)
@@ -63,7 +66,7 @@ class HybridData:
             Y = np.where(censored & _scaleless(Y, censored), np.nan, Y)
         j, i = np.nonzero(censored & ~np.isnan(Y))
         if not len(j):
-            return HybridData(X, Y, sign, joint, last=last)
+            return HybridData(X, Y, sign, joint, last=last, ahead=ahead)
         survived = None if stopped is None or not stopped.any() else np.where(stopped, Y, np.nan)
         (G, n), m = Y.shape, len(j)
         lower, more_sign = np.full((G, n + m), np.nan), np.zeros((G, m))
@@ -78,6 +81,7 @@ class HybridData:
             np.append(np.arange(n), i),
             survived=_padded(survived, m),
             last=_padded(last, m),
+            ahead=_padded(ahead, m),
         )
 
     @cached_property
@@ -136,18 +140,20 @@ class HybridData:
     def alone(self, j: int, z: Array) -> "HybridData":
         """The data of latent function j while the others are held; z, (G, n), of the cavities."""
         own = slice(j, j + 1)
-        lower, survived, last = (None if rows is None else rows[own] for rows in (self.lower, self.survived, self.last))
+        lower, *watched = (
+            None if rows is None else rows[own] for rows in (self.lower, self.survived, self.last, self.ahead)
+        )
         others = others_of(z, j) if self.joint.any() else None
         return HybridData(
-            self.X, self.Y[own], self.sign[own], self.joint, lower, self.origin, others, self.offset, survived, last
+            self.X, self.Y[own], self.sign[own], self.joint, lower, self.origin, others, self.offset, *watched
         )
 
     def with_readings(self, warp: Callable[[Array], Array]) -> "HybridData":
         """The same with all readings on another scale."""
-        lower, survived, last = (
-            None if rows is None else warp(rows) for rows in (self.lower, self.survived, self.last)
+        lower, survived, last, ahead = (
+            None if rows is None else warp(rows) for rows in (self.lower, self.survived, self.last, self.ahead)
         )
-        return replace(self, Y=warp(self.Y), lower=lower, survived=survived, last=last)
+        return replace(self, Y=warp(self.Y), lower=lower, survived=survived, last=last, ahead=ahead)
 
     def with_crashes(self, X: Array) -> "HybridData":
         """The same with more trials at X that crashed from an unknown cause."""
@@ -166,6 +172,7 @@ class HybridData:
             offset=None if self.offset is None else np.append(self.offset, np.zeros(m)),
             survived=_padded(self.survived, m),
             last=_padded(self.last, m),
+            ahead=_padded(self.ahead, m),
         )
 
 

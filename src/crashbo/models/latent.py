@@ -102,6 +102,7 @@ class Posterior:
     grams: tuple[tuple[Array, Array], ...]
     ep: ep.EPResult
     log_evidence: float
+    courses: tuple[course.Evidence, ...]  # of every latent function, what trials that were watched say of it
 
     def predict(self, j: int, X: Array) -> tuple[Array, Array]:
         """Mean and variance of latent function j at X (eq. 8)."""
@@ -138,7 +139,7 @@ class Posterior:
         if self.data.lower is not None:
             in_noise += float(in_crash_noise[self.data.bounded].sum())
             in_crash_noise = in_crash_noise[~self.data.bounded]
-        course_of = _course(self.data, j, h)
+        course_of = self.courses[j]
         return Gradient(
             lengthscales=-trace_gradient(post.W_less_bb() * slope, self.data.X, h.lengthscales) / h.lengthscales,
             outputscale=0.5 * (float(post.b @ times(K, post.b)) - post.trace_WK(K)) / h.outputscale,
@@ -153,8 +154,7 @@ class Posterior:
         slopes = self.ep.tilted.in_threshold[j]
         if self.data.lower is not None:
             slopes = slopes[~self.data.bounded]
-        course_of = _course(self.data, j, self.hypers[j])
-        return float(slopes.sum()) / math.sqrt(self.hypers[j].outputscale) + course_of.in_threshold
+        return float(slopes.sum()) / math.sqrt(self.hypers[j].outputscale) + self.courses[j].in_threshold
 
     def surprises(self, j: int) -> Array:
         """Standardised leave-one-out residual of each measurement, in standard deviations; 0 without one."""
@@ -259,8 +259,9 @@ def condition(
         max_sweeps=max_sweeps,
     )
     log_evidence = _log_evidence(result, seen, y, noise2) - float(seen.sum(axis=1) @ np.log(scale[:, 0]))
-    log_evidence += sum(_course(data, j, h).log_mass for j, h in enumerate(hypers))
-    return Posterior(data, hypers, kernel, grams, result, log_evidence)
+    courses = tuple(_course(data, j, h) for j, h in enumerate(hypers))
+    log_evidence += sum(one.log_mass for one in courses)
+    return Posterior(data, hypers, kernel, grams, result, log_evidence, courses)
 
 
 def _log_evidence(result: ep.EPResult, seen: NDArray[np.bool_], y: Array, noise2: Array) -> float:
@@ -284,7 +285,8 @@ def _course(data: HybridData, j: int, h: Hyperparameters) -> course.Evidence:
     if data.survived is not None:
         found = course.survived(data.survived[j], level, noise, h.crash_noise_std)
     if data.last is not None:
-        found = found.plus(course.crashed(data.last[j], level, noise, h.crash_noise_std, data.extents[j]))
+        ahead = None if data.ahead is None else data.ahead[j]
+        found = found.plus(course.crashed(data.last[j], level, noise, h.crash_noise_std, data.extents[j], ahead))
     return found
 
 

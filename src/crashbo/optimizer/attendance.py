@@ -119,5 +119,7 @@ def _in_time(run: Callable[..., Ending], experiment: Experiment, job: Job, secon
     thread = threading.Thread(target=lambda: came.append(run(experiment, job)), daemon=True)
     thread.start()
     thread.join(seconds)
-    reached = {} if job.guard is None else dict(job.guard.reached)
-    return came[0] if came else Failure("timeout", f"no answer within {seconds:g} s", reached=reached)
+    if came:
+        return came[0]
+    reached, rises = (dict(values) for values in job.watched)
+    return Failure("timeout", f"no answer within {seconds:g} s", None, reached, rises)

@@ -29,6 +29,7 @@ class Failure:
     reason: str
     error: BaseException | None = None  # what to raise, where that is asked for
     reached: Mapping[str, float] = field(default_factory=dict)  # the farthest readings of its guard before it
+    rises: Mapping[str, float] = field(default_factory=dict)  # the largest from one reading to the next
 
     def sendable(self) -> "Failure":
         """The same for another process, where the traceback would be lost, and whatever else cannot be sent."""
@@ -57,6 +58,11 @@ class Job:
         """Call it."""
         params = dict(self.params)
         return experiment(params) if self.guard is None else experiment(params, guard=self.guard)
+
+    @property
+    def watched(self) -> tuple[dict[str, float], dict[str, float]]:
+        """The farthest readings of its guard by now, and their largest rises."""
+        return ({}, {}) if self.guard is None else (self.guard.reached, self.guard.rises)
 
 
 def takes_guard(experiment: Experiment) -> bool:
@@ -93,21 +99,26 @@ class Rules:
         word = self.word(failure)
         if word == "raise":  # the user's bug: it says nothing of x, and is theirs to mend
             return Void(f"the experiment failed: {failure.error!r}")
-        return Crash(failure.reason, reached=failure.reached) if word == "crash" else Void(failure.reason)
+        if word == "crash":
+            return Crash(failure.reason, reached=failure.reached, rises=failure.rises)
+        return Void(failure.reason)
 
 
 def outcome_of(experiment: Experiment, job: Job) -> Ending:
     """Run the experiment; a crash, a stop or a void is an outcome, too."""
-    reached = {} if job.guard is None else job.guard.reached
+    watched = job.watched
     try:
         answer = job.of(experiment)
     except Crash as crash:
+        reached, rises = watched
         crash.reached = {**reached, **crash.reached}
+        own = {name: rise for name, rise in rises.items() if crash.reached[name] == reached[name]}
+        crash.rises = {**own, **crash.rises}
         return crash
     except (Stopped, Void) as outcome:
         return outcome
     except (Exception, SystemExit) as error:
-        return Failure("error", brief(f"{type(error).__name__}: {error}"), error, reached)
+        return Failure("error", brief(f"{type(error).__name__}: {error}"), error, *watched)
     if isinstance(answer, Outcome):
         answer = replace(answer, cost=_scalar(answer.cost))
         cost = answer.cost
@@ -120,7 +131,7 @@ def outcome_of(experiment: Experiment, job: Job) -> Ending:
         "A trial without a cost is a Crash or a Void."
     )
     absent = cost is None or (isinstance(cost, float) and not math.isfinite(cost))
-    return Failure("nan" if absent else "error", brief(f"no finite cost: {answer!r}"), refusal, reached)
+    return Failure("nan" if absent else "error", brief(f"no finite cost: {answer!r}"), refusal, *watched)
 
 
 def _scalar(answer: Any) -> Any:
@@ -136,9 +147,9 @@ def sent_outcome_of(experiment: Experiment, job: Job) -> Ending:
     if isinstance(outcome.error, SystemExit):
         code = outcome.error.code
         why = processes.how_it_ended(code if isinstance(code, int) else int(code is not None))
-        return Failure("death", why, reached=outcome.reached)
+        return Failure("death", why, reached=outcome.reached, rises=outcome.rises)
     if isinstance(outcome.error, MemoryError):
-        return Failure("death", f"out of memory: {outcome.error!r}", reached=outcome.reached)
+        return Failure("death", f"out of memory: {outcome.error!r}", reached=outcome.reached, rises=outcome.rises)
     return outcome.sendable()
 
 

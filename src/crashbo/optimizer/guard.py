@@ -18,13 +18,16 @@ class Guard:
     Attributes:
         limits: constraint name to the reading at which the trial is stopped; infinite where nothing is known yet.
         reached: the farthest reading of each constraint so far, towards the crash.
+        rises: the largest rise of each from one reading to the next, towards the crash.
     """
 
-    __slots__ = ("_signs", "limits", "reached")
+    __slots__ = ("_before", "_signs", "limits", "reached", "rises")
 
     def __init__(self, limits: Mapping[str, float], sides: Mapping[str, Side]) -> None:
         self.limits = dict(limits)
         self.reached: dict[str, float] = {}
+        self.rises: dict[str, float] = {}
+        self._before: dict[str, float] = {}
         self._signs = {name: 1.0 if sides[name] == "above" else -1.0 for name in limits}
 
     def update(self, **readings: float) -> None:
@@ -41,10 +44,14 @@ class Guard:
                 raise ValueError(f"readings must name measured constraints ({known}); got {name!r}. Mend the name.")
             if not _is_finite(reading):
                 raise ValueError(f"{name} must be a finite number; got {reading!r}. Leave it out if unknown.")
-            before = self.reached.get(name)
-            if before is None or sign * reading > sign * before:
+            towards = sign * float(reading)
+            before = self._before.get(name)
+            if before is not None and towards - before > self.rises.get(name, 0.0):
+                self.rises[name] = towards - before
+            self._before[name] = towards
+            if name not in self.reached or towards > sign * self.reached[name]:
                 self.reached[name] = float(reading)
-            if sign * reading >= sign * self.limits[name]:
+            if towards >= sign * self.limits[name]:
                 over = name
         if over is not None:
             words = f"{over} reached {self.reached[over]:.4g}, its limit is {self.limits[over]:.4g}"

@@ -38,6 +38,7 @@ def observations(
         for t in told
     ]
     reached = np.array([[c.sign * t.reached.get(c.name, np.nan) for c in constraints] for t in told], dtype=float)
+    rises = np.array([[t.rises.get(c.name, np.nan) for c in constraints] for t in told], dtype=float)
     Y = [[c.sign * t.measured.get(c.name, np.nan) for c in constraints] for t in told]
     return Observations(
         numbers=tuple(t.number for t in told),
@@ -49,6 +50,7 @@ def observations(
         blame=[[names.index(name) for name in t.blame if name in names] or None for t in told],
         censored=np.array(cut, dtype=bool).reshape(len(told), len(names)),
         reached=None if np.isnan(reached).all() else _in_range(reached.reshape(len(told), len(names))),
+        rises=None if np.isnan(rises).all() else _in_range(rises.reshape(len(told), len(names))),
         stops_at=study.guard,
         pending=np.array([at(t) for t in pending]).reshape(-1, study.space.dimension),
         cost_noise_std=study.noise.get("cost"),

@@ -98,6 +98,7 @@ class Crash(Exception):
         censored: names of what was cut off, True for all of it: the true value lies at the reading or beyond it,
             towards the crash. None of it by default.
         reached: the farthest readings, towards the crash, that came before it: the machine survived those.
+        rises: by how much these rose, towards the crash, from one reading to the next, at the most.
     """
 
     def __init__(
@@ -107,6 +108,7 @@ class Crash(Exception):
         measured: Mapping[str, float] | None = None,
         censored: Censored = (),
         reached: Mapping[str, float] | None = None,
+        rises: Mapping[str, float] | None = None,
     ) -> None:
         super().__init__(reason)
         self.reason = str(reason)
@@ -114,9 +116,10 @@ class Crash(Exception):
         self.measured = dict(measured or {})
         self.censored = censored
         self.reached = dict(reached or {})
+        self.rises = dict(rises or {})
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Crash, (self.reason, self.blame, self.measured, self.censored, self.reached)
+        return Crash, (self.reason, self.blame, self.measured, self.censored, self.reached, self.rises)
 
 
 class Void(Exception):
@@ -165,6 +168,7 @@ class Trial:
     repeats: int | None = None  # of a repeat, which confirmation it belongs to
     p_model: float | None = None  # of a proposal of the search, P(safe) before the correction
     reached: dict[str, float] = field(default_factory=dict)  # of a crash, the farthest readings that came before it
+    rises: dict[str, float] = field(default_factory=dict)  # of these, the largest from one reading to the next
 
     @property
     def counts(self) -> bool:

@@ -28,6 +28,7 @@ class Said(TypedDict, total=False):
     blame: str | Sequence[str] | None
     censored: Censored
     reached: Mapping[str, float] | None
+    rises: Mapping[str, float] | None
     stopped: Stopped | Mapping[str, float] | None
     void: bool | str | None
     note: str | None
@@ -43,6 +44,7 @@ takes_said = spelled_out(
         "censored": "names of the readings in `measured` that were cut off, True for all: the true value lies there or "
         "beyond, towards the crash.",
         "reached": "of a crash, constraint name to the farthest reading that came before it, such as a guard's.",
+        "rises": "of what was reached, the largest rise from one reading to the next, such as a guard's.",
         "stopped": "a Stopped, or constraint name to the reading at which the trial was stopped before it could crash.",
         "void": "True or a reason, for a fault that says nothing of the params.",
         "note": "words to keep with it, such as what was seen; of a crash or a void, the same as its reason.",
@@ -61,6 +63,7 @@ class Told:
     blame: tuple[str, ...] = ()
     censored: tuple[str, ...] = ()
     reached: dict[str, float] = field(default_factory=dict)
+    rises: dict[str, float] = field(default_factory=dict)
 
     @staticmethod
     def of(
@@ -71,6 +74,7 @@ class Told:
         blame: str | Sequence[str] | None = None,
         censored: Censored = None,
         reached: Mapping[str, float] | None = None,
+        rises: Mapping[str, float] | None = None,
         stopped: Stopped | Mapping[str, float] | None = None,
         void: bool | str | None = None,
         note: str | None = None,
@@ -84,11 +88,12 @@ class Told:
                 f"got cost={cost!r}, crash={crash!r}, stopped={stopped!r}, void={void!r}. A crash has no cost."
             )
         if stopped is not None:
-            if reached:
-                raise ValueError(f"reached must belong to a crash; got {reached!r} with stopped. Put it in `stopped`.")
+            if reached or rises:
+                name, value = ("reached", reached) if reached else ("rises", rises)
+                raise ValueError(f"{name} must belong to a crash; got {value!r} with stopped. `stopped` says it all.")
             return _stopped(stopped, measured, blame, noted)
         if isinstance(crash, Crash):
-            reached = {**crash.reached, **(reached or {})}
+            reached, rises = {**crash.reached, **(reached or {})}, {**crash.rises, **(rises or {})}
             measured, blame = {**crash.measured, **(measured or {})}, _names("blame", blame) or crash.blame
             censored = crash.censored if censored is None else censored
             crash = crash.reason
@@ -104,13 +109,15 @@ class Told:
             state: State = "void" if crash is None else "crash"
             why = void if crash is None else crash
             crashed, reason = state == "crash", (why if isinstance(why, str) else "") or noted
-            return Told(state, None, values, reason, blamed * crashed, cut, before if crashed else {})
+            watched = (before, _rises(rises, before)) if crashed else ({}, {})
+            return Told(state, None, values, reason, blamed * crashed, cut, *watched)
         if not is_number(cost):
             raise ValueError(
                 f"cost must be a finite number; got {cost!r}. If there is none, tell crash=True or void=True."
             )
-        if before:
-            raise ValueError(f"reached must belong to a crash; got {reached!r} with a cost. Give it as `measured`.")
+        if before or rises:
+            name, value = ("reached", reached) if before else ("rises", rises)
+            raise ValueError(f"{name} must belong to a crash; got {value!r} with a cost. Give what came as `measured`.")
         if blamed:
             raise ValueError(f"blame must belong to a crash; got {blame!r} with a cost. Leave one of them out.")
         return Told("success", float(cost), values, noted, censored=cut)
@@ -182,7 +189,8 @@ def salvaged(crash: Crash, measured: Mapping[str, Any]) -> Told:
     names = (cut,) if isinstance(cut, str) else tuple(cut) if isinstance(cut, Iterable) else ()
     censored = tuple(name for name in names if _is_name(name) and name in values)
     reached = {name: float(v) for name, v in crash.reached.items() if _is_name(name) and is_number(v)}
-    return Told("crash", None, values, crash.reason, tuple(filter(_is_name, crash.blame)), censored, reached)
+    rises = {name: float(v) for name, v in crash.rises.items() if name in reached and is_number(v) and v >= 0.0}
+    return Told("crash", None, values, crash.reason, tuple(filter(_is_name, crash.blame)), censored, reached, rises)
 
 
 def halted(stopped: Stopped, measured: Mapping[str, Any]) -> Told:
@@ -252,6 +260,17 @@ def _measured(said: Any, what: str = "measured") -> dict[str, float]:
         if not is_number(value):
             raise ValueError(f"{what}[{name!r}] must be a finite number; got {value!r}. Leave it out if unknown.")
     return {name: float(value) for name, value in said.items()}
+
+
+def _rises(said: Any, reached: Mapping[str, float]) -> dict[str, float]:
+    """Of what was reached, how far it rose from one reading to the next."""
+    found = _measured(said, "rises")
+    for name, value in found.items():
+        if name not in reached:
+            raise ValueError(f"rises must be of what was reached; got {name!r}. Give its last reading in `reached`.")
+        if value < 0.0:
+            raise ValueError(f"rises[{name!r}] must not be negative; got {value!r}. Count it towards the crash.")
+    return found
 
 
 def _names(what: str, said: Any) -> tuple[str, ...]:

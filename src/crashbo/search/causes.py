@@ -141,7 +141,7 @@ def _scales(seen: Observations, model: CrashModel, j: int) -> tuple[Scale, ...]:
     found = [Scale.of(plain, p, None, math.log(none.prior), y)]
     for warp in others if not p.is_given else ():
         warped = data.with_readings(warp)
-        noise = _warped_noise(seen.noise_std[j], warp, seen.Y[:, j])
+        noise = _warped_noise(seen.noise_std[j], warp, _readings(seen)[:, j])
         noise = None if noise is None else data.per_row(noise)
         parts = parametrise_all(warped, hyperpriors.of_crash(data.X.shape[1]), noise_std=(noise,), thresholds=(None,))
         posterior = fit(warped, parts, enough=ENOUGH).posterior
@@ -155,14 +155,20 @@ def _warped_noise(noise: float | Array | None, warp: Warp, y: Array) -> float | 
     return noise if noise is None or not np.any(noise) else np.asarray(noise * warp.rate(y))
 
 
+def _readings(seen: Observations) -> Array:
+    """What was read in each trial, (n, G): of a crash that was watched, the last before it; NaN where nothing was."""
+    return seen.Y if seen.reached is None else np.where(np.isnan(seen.Y), seen.reached, seen.Y)
+
+
 def _warped(seen: Observations, by: list[Warp | None]) -> Observations:
     """The same trials with warped readings; thresholds that are given come with a scale that is not."""
     Y, reached = (_moved(rows, by) for rows in (seen.Y, seen.reached))
     noise = tuple(
         std if warp is None else _warped_noise(std, warp, y)
-        for std, warp, y in zip(seen.noise_std, by, seen.Y.T, strict=True)
+        for std, warp, y in zip(seen.noise_std, by, _readings(seen).T, strict=True)
     )
-    return replace(seen, Y=Y, reached=reached, noise_std=noise)  # type: ignore[arg-type]
+    rises = None if seen.rises is None else _moved(seen.watched[1], by) - reached  # type: ignore[operator]
+    return replace(seen, Y=Y, reached=reached, rises=rises, noise_std=noise)  # type: ignore[arg-type]
 
 
 def _moved(rows: Array | None, by: list[Warp | None]) -> Array | None:
@@ -181,7 +187,8 @@ def _alone(seen: Observations) -> CrashModel:
         blame=seen.blame,
         censored=seen.censored,
         stopped=seen.stopped,
-        last=seen.reached,
+        last=seen.watched[0],
+        ahead=seen.watched[1],
         noise_std=list(seen.noise_std),
         threshold=list(seen.thresholds),
         prior=hyperpriors.of_crash(seen.X.shape[1]),
@@ -200,7 +207,8 @@ def _beside(seen: Observations) -> CrashModel:
         blame=seen.blame,
         censored=seen.censored,
         stopped=seen.stopped,
-        last=seen.reached,
+        last=seen.watched[0],
+        ahead=seen.watched[1],
     )
 
 

@@ -79,7 +79,7 @@ def _unexplained(models: Surrogates, crashes: NDArray[np.intp]) -> Bools:
 
 def _fitted(seen: Observations, models: Surrogates) -> Fit:
     """The crash model of these trials."""
-    data = hybrid_data(seen.X, seen.Y, seen.crashed, seen.blame, seen.censored, seen.stopped, seen.reached, whole=True)
+    data = hybrid_data(seen.X, seen.Y, seen.crashed, seen.blame, seen.censored, seen.stopped, *seen.watched, whole=True)
     prior = hyperpriors.of_crash(seen.X.shape[1])
     parts = parametrise_all(data, prior, noise_std=seen.noise_std, thresholds=seen.thresholds)
     warm = models.memory.crash
@@ -103,4 +103,5 @@ def _only(seen: Observations, rows: Bools) -> Observations:
         blame=None if seen.blame is None else [b for b, kept in zip(seen.blame, rows, strict=True) if kept],
         censored=None if seen.censored is None else seen.censored[rows],
         reached=None if seen.reached is None else seen.reached[rows],
+        rises=None if seen.rises is None else seen.rises[rows],
     )

@@ -69,12 +69,18 @@ class Observations:
     thresholds: tuple[GivenThreshold, ...]
     censored: NDArray[np.bool_] | None = None  # (n, G), where Y is only a lower bound
     reached: Array | None = None  # (n, G), the last readings before a crash; NaN where they are not known
+    rises: Array | None = None  # (n, G), of these, the largest from one reading to the next; NaN where it is not known
     stops_at: float = 0.5  # probability of a crash at which a guard stops a trial; derived: likelier than not
 
     @property
     def stopped(self) -> NDArray[np.bool_]:
         """Which trials were stopped before they could crash: they have neither label nor cost."""
         return ~(self.succeeded | self.crashed)
+
+    @property
+    def watched(self) -> tuple[Array | None, Array | None]:
+        """The last readings before crashes, and how far the next might have come: one rise more."""
+        return self.reached, None if self.reached is None or self.rises is None else self.reached + self.rises
 
     @property
     def costed(self) -> NDArray[np.bool_]:
@@ -87,7 +93,7 @@ class Observations:
         rows = np.array([number in known for number in self.numbers], dtype=bool)
         told = hashlib.blake2b(digest_size=16)
         stopped = self.stopped if self.stopped.any() else None  # studies without one keep the digests that they had
-        for values in (self.X, self.cost, self.Y, self.crashed, self.censored, stopped, self.reached):
+        for values in (self.X, self.cost, self.Y, self.crashed, self.censored, stopped, self.reached, self.rises):
             told.update(b"" if values is None else np.ascontiguousarray(values[rows]).tobytes())
         told.update(repr(self.blame and [self.blame[i] for i in np.flatnonzero(rows).tolist()]).encode())
         return told.hexdigest()
@@ -95,7 +101,8 @@ class Observations:
     def labels_only(self) -> "Observations":
         """The same trials without measurements: one unmeasured constraint, informed by labels alone."""
         nothing = np.full((len(self.numbers), 1), np.nan)
-        return replace(self, Y=nothing, blame=None, censored=None, reached=None, noise_std=(None,), thresholds=(None,))
+        bare = replace(self, censored=None, reached=None, rises=None)
+        return replace(bare, Y=nothing, blame=None, noise_std=(None,), thresholds=(None,))
 
 
 @dataclass(frozen=True)
@@ -245,7 +252,10 @@ class Surrogates:
             return self
         measured, n = self.cost.data, self.successes
         alone = latent.condition(measured_data(measured.X[:n], measured.Y[0, :n]), self.cost.hypers)
-        return replace(self, cost=with_pending(alone, pending))
+        other = replace(self, cost=with_pending(alone, pending))
+        if "crash_model" in vars(self):  # with the densities of thresholds, of which ask and guard both ask
+            vars(other)["crash_model"] = self.crash_model
+        return other
 
 
 def fit_surrogates(
@@ -262,7 +272,7 @@ def fit_surrogates(
     """
     cost_prior = cost_prior or hyperpriors.of_cost(seen.X.shape[1])
     crash_prior = crash_prior or hyperpriors.of_crash(seen.X.shape[1])
-    data = hybrid_data(seen.X, seen.Y, seen.crashed, seen.blame, seen.censored, seen.stopped, seen.reached, whole=True)
+    data = hybrid_data(seen.X, seen.Y, seen.crashed, seen.blame, seen.censored, seen.stopped, *seen.watched, whole=True)
     parametrisations = parametrise_all(data, crash_prior, noise_std=seen.noise_std, thresholds=seen.thresholds)
     costs = Costs.of(seen.X[seen.costed], seen.cost[seen.costed])
     doubtful = doubtful and _is_doubtful(seen, data)

@@ -23,7 +23,8 @@ from crashbo.optimizer.told import Told, judge
 from crashbo.search.space import Choice, Int
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet would run text that begins with one of these as a formula
-_TALE = ("cost", "state", "reason", "blame", "censored", "reached", "p_safe", "p_model", "origin")
+_TALE = ("cost", "state", "reason", "blame", "censored", "reached", "rises", "p_safe", "p_model", "origin")
+_WATCHED = ("reached", "rises")  # only where something was
 _MORE = ("id", "who", "told_at", "took")
 _ID = "id:"  # before a row's id, in the request of the trial that it became
 
@@ -37,7 +38,7 @@ def columns(definition: Definition, trials: Sequence[Trial]) -> list[tuple[str, 
         *params,
         ("", "cost"),
         *(("measured", name) for name in names),
-        *(("", n) for n in _TALE[1:] if n != "reached" or any(t.reached for t in trials)),
+        *(("", n) for n in _TALE[1:] if n not in _WATCHED or any(getattr(t, n) for t in trials)),
     ]
 
 
@@ -161,8 +162,9 @@ def _request(row: Row, text: str) -> str:
 def _values(params: Mapping[str, Any], told: Told | Trial) -> tuple[Any, ...]:
     """Everything that makes a trial what it is, to compare it with others."""
     measured = tuple(sorted(told.measured.items()))
-    names, reached = (tuple(sorted(told.blame)), tuple(sorted(told.censored))), tuple(sorted(told.reached.items()))
-    return tuple(sorted(params.items())), told.state, told.cost, measured, told.reason, *names, reached
+    names = tuple(sorted(told.blame)), tuple(sorted(told.censored))
+    watched = tuple(sorted(told.reached.items())), tuple(sorted(told.rises.items()))
+    return tuple(sorted(params.items())), told.state, told.cost, measured, told.reason, *names, *watched
 
 
 def _id_of(entry: Entry, study: str) -> str:
@@ -202,7 +204,8 @@ def _told(row: dict[str, Any], measured: dict[str, float]) -> Told:
         return Told.of(cost=cost, measured=measured, censored=censored, note=reason)
     if state == "crash":
         blame, censored = _names(row, "blame"), _names(row, "censored")
-        return Told.of(crash=reason or True, measured=measured, blame=blame, censored=censored, reached=_reached(row))
+        watched = {column: _by_constraint(row, column) for column in _WATCHED}
+        return Told.of(crash=reason or True, measured=measured, blame=blame, censored=censored, **watched)
     if state == "stopped":
         return Told.of(stopped=measured, note=reason)
     if state == "void":
@@ -210,14 +213,14 @@ def _told(row: dict[str, Any], measured: dict[str, float]) -> Told:
     raise ValueError(f"state must be success, crash, stopped or void where there is no cost; got {state!r}")
 
 
-def _reached(row: dict[str, Any]) -> Any:
-    text = row.get("reached")
+def _by_constraint(row: dict[str, Any], column: str) -> Any:
+    text = row.get(column)
     if not text:
         return None
     try:
         return json.loads(text)
     except ValueError:
-        raise ValueError(f"reached must be a JSON object of readings by constraint; got {text!r}") from None
+        raise ValueError(f"{column} must be a JSON object of readings by constraint; got {text!r}") from None
 
 
 def _names(row: dict[str, Any], column: str) -> list[str]:

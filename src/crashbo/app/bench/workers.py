@@ -146,7 +146,9 @@ class Viewer:
 def digest_of(trials: Sequence[Trial]) -> Digest:
     """The data that the models learn from, as a hashable value."""
     return tuple(
-        (t.number, t.state, t.cost, repr(t.measured), t.blame, t.censored, repr(t.reached)) for t in trials if t.counts
+        (t.number, t.state, t.cost, repr(t.measured), t.blame, t.censored, repr((t.reached, t.rises)))
+        for t in trials
+        if t.counts
     )
 
 

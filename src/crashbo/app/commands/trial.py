@@ -57,6 +57,9 @@ def add_to(commands: Any) -> None:
         parser.add_argument(
             "--reached", action="append", default=[], metavar="NAME=X", help="of a crash, the last reading before it"
         )
+        parser.add_argument(
+            "--rises", action="append", default=[], metavar="NAME=X", help="its largest rise from reading to reading"
+        )
         parser.add_argument("--void", nargs="?", const=True, metavar="WHY", help="another fault: nothing is learnt")
         parser.add_argument("--note", metavar="WORDS", help="words to keep with it")
     for parser in (ask, tell, fix, undo, halt, resume):
@@ -145,12 +148,12 @@ def trial_text(definition: "Definition", trial: "Trial") -> str:
 def _told(options: argparse.Namespace) -> "Told":
     from crashbo.optimizer.told import Told
 
-    measured, stopped, reached = (_readings(options, name) for name in ("measured", "stopped", "reached"))
     return Told.of(
         cost=options.cost,
-        measured=measured,
-        stopped=stopped,
-        reached=reached,
+        measured=_readings(options, "measured"),
+        stopped=_readings(options, "stopped"),
+        reached=_readings(options, "reached"),
+        rises=_readings(options, "rises"),
         crash=options.crash,
         blame=options.blame or None,
         void=options.void,

@@ -32,6 +32,7 @@ _TRIAL = {
     "repeats": None,
     "p_model": 0.95,
     "reached": {},
+    "rises": {},
 }
 _MOST_ROWS = 500  # of a table, that are shown before it is imported
 
@@ -67,6 +68,7 @@ class TrialAnswer(BaseModel):
     repeats: int | None
     p_model: float | None
     reached: dict[str, float]
+    rises: dict[str, float]
 
 
 class EntryAnswer(TrialAnswer):

@@ -52,6 +52,9 @@ class TellBody(Body):
     reached: Annotated[dict[Name, Number], Field(max_length=100)] | None = Field(
         None, description="Of a crash, the last readings before it, by constraint."
     )
+    rises: Annotated[dict[Name, Number], Field(max_length=100)] | None = Field(
+        None, description="Of what was reached, the largest rise from one reading to the next, towards the crash."
+    )
     stopped: Annotated[dict[Name, Number], Field(max_length=100)] | None = Field(
         None, description="It was stopped before it could crash, at these readings, by constraint."
     )

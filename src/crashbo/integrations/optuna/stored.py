@@ -16,7 +16,17 @@ from optuna.trial import FrozenTrial, TrialState
 
 from crashbo.integrations.optuna.corrections import Version
 from crashbo.integrations.optuna.deaths import Deaths, death, params_of
-from crashbo.integrations.optuna.keys import BLAME, CENSORED, CORRECTED, MEASURED, PROPOSAL, REACHED, REASON, STATE
+from crashbo.integrations.optuna.keys import (
+    BLAME,
+    CENSORED,
+    CORRECTED,
+    MEASURED,
+    PROPOSAL,
+    REACHED,
+    REASON,
+    RISES,
+    STATE,
+)
 from crashbo.integrations.optuna.settings import Settings, declared_in, user_attrs
 from crashbo.integrations.optuna.spaces import common
 from crashbo.optimizer.records import Constraint, Fault, State, Trial
@@ -144,6 +154,7 @@ class _Reader:
             admissible=proposal.get("admissible", True),
             p_model=proposal.get("p_model"),
             reached=_readings(attrs.get(REACHED)) if state == "crash" else {},
+            rises=_readings(attrs.get(RISES)) if state == "crash" else {},
         )
 
     def _state(self, trial: FrozenTrial, attrs: Mapping[str, Any]) -> tuple[State, str]:

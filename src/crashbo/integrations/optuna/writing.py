@@ -37,8 +37,9 @@ def attrs_of(told: Told) -> dict[str, Any]:
     for key, names in ((keys.BLAME, told.blame), (keys.CENSORED, told.censored)):
         if names:
             attrs[key] = list(names)
-    if told.reached:
-        attrs[keys.REACHED] = dict(told.reached)
+    for key, readings in ((keys.REACHED, told.reached), (keys.RISES, told.rises)):
+        if readings:
+            attrs[key] = dict(readings)
     return attrs
 
 

@@ -22,11 +22,11 @@ Array = NDArray[np.float64]
 _AT = 0.01  # judgement: of the range: so near to its end a parameter is at it
 _BEST = 3  # judgement: best trials, of which most must be there
 _STEP = 0.05  # judgement: of the range, over which the cost's slope is taken
-_FEWEST = 20  # judgement: trials, before which nothing is said of what is left to gain
-_LATELY = 10  # judgement: trials that gained nothing, at least, or a third of all
 # fitted: benchmarks/check.py, tuning seeds
+_IDLE, _MOSTLY = 30, 0.75  # successes in a row that gained nothing, at least, and the share of all successes
 _LEAST_SLOPE = 4.0  # standard deviations of a slope that is sure
-_HOPELESS = 0.1  # judgement: P(safe) beyond a bound, below which it is no use to go there
+_MATERIAL = 0.05  # of what the best success gained over the median one: less beyond a bound is not worth a change
+_LIKELY = 0.5  # derived: P(safe) beyond a bound, below which going there crashes more likely than not
 _TINY = 1e-300  # so that no division fails
 _MOST = 50.0  # judgement: nats of what leaves no doubt
 
@@ -37,19 +37,20 @@ class Edge(NamedTuple):
     name: str
     column: int
     end: float  # 0 or 1
-    gain: float = 0.0  # over the last step to it, expected
-    sure: float = 0.0  # of that, in standard deviations
+    sure: float = 0.0  # that the cost falls over the last step to it, in standard deviations
+    gain: float = 0.0  # over as much as two steps beyond it, expected
 
 
 def bounds(view: View, shown: Callable[[Params], Params] = lambda params: params) -> Iterator[Finding]:
-    """Parameters that the best trials have at an end of their range, where the cost still falls."""
+    """Parameters that the best trials have at an end of their range, where the cost still falls by what is material."""
     models, study, best = view.models, view.study, _best(view)
     if models is None or models.cost is None or len(best) < _BEST:
         return
     X = np.array([study.space.encode(t.params) for t in best])
     common = [e for e in _edges(view, X[0]) if 2 * np.sum(np.abs(X[:, e.column] - e.end) <= _AT) > _BEST]
     measured = [_measured(view, X[0], edge) for edge in common]
-    found = [e for e in measured if e.sure >= _LEAST_SLOPE and e.gain > models.resolution]
+    least = max(models.resolution, _MATERIAL * _gained(view))
+    found = [e for e in measured if e.sure >= _LEAST_SLOPE and e.gain > least]
     if not found:
         return
     found.sort(key=lambda e: -e.gain)
@@ -59,7 +60,7 @@ def bounds(view: View, shown: Callable[[Params], Params] = lambda params: params
     yield Finding(
         "bound",
         f"The best trials have {where}, and the cost still {way} towards {'it' if len(found) == 1 else 'these'}: "
-        f"by about {amount(found[0].gain, units)} over the last {100 * _STEP:.0f} % of the range of {found[0].name}.",
+        f"{found[0].name} a tenth of its range beyond may be expected to gain {amount(found[0].gain, units)} more.",
         tuple(t.number for t in best),
         f"Widen the range of {listed([e.name for e in found])}, if the machine allows it; "
         "`optimizer.changed(space=...)` keeps all trials.",
@@ -73,30 +74,39 @@ def _place(edge: Edge, value: float, unit: str) -> str:
 
 
 def _measured(view: View, x: Array, edge: Edge) -> Edge:
-    """The edge with the cost on the way to it; nothing where the model is sure that it crashes beyond."""
+    """The edge with the cost on the way to it and beyond; nothing where it is likely to crash there."""
     models, safety = view.models, view.safety
     assert models is not None
     assert models.cost is not None
     assert safety is not None
     step = np.zeros(len(x))
     step[edge.column] = _STEP if edge.end else -_STEP
-    if float(np.exp(safety.averaged((x + step)[None])[0])) < _HOPELESS:
+    if float(np.exp(safety.averaged((x + step)[None])[0])) < _LIKELY:
         return edge
     mean, std = _difference(models.cost, models.successes, x - step, x)
-    return edge._replace(gain=-mean, sure=-mean / max(std, _TINY))
+    beyond, _ = _difference(models.cost, models.successes, x, x + 2.0 * step)
+    return edge._replace(sure=-mean / max(std, _TINY), gain=-beyond)
+
+
+def _gained(view: View) -> float:
+    """What the best success has gained over the median one."""
+    costs = [view.study.sign * t.cost for t in view.trials if t.state == "success" and t.cost is not None]
+    return float(np.median(costs) - np.min(costs))
 
 
 def gain(view: View) -> Iterator[Finding]:
-    """A study whose trials have not gained anything for a while, and are not expected to."""
-    told = [t for t in view.trials if t.counts]
+    """A study that was run past its end: most of its trials have gained nothing, and the next are not expected to."""
+    done = [t for t in view.trials if t.state == "success"]
     models = view.models
-    if models is None or models.cost is None or len(told) < _FEWEST:
+    if models is None or models.cost is None or len(done) < _IDLE:
         return
     since = _since_gain(view)
-    left = view.gain_left()
-    if left is None or left >= WORTHWHILE or since < max(_LATELY, len(told) // 3):
+    if since < max(_IDLE, _MOSTLY * len(done)):
         return
-    last = [t for t in told if t.state == "success"][-since:]
+    left = view.gain_left()
+    if left is None or left >= WORTHWHILE:
+        return
+    last = done[-since:]
     yield Finding(
         "gain",
         f"The last {since} successes have gained nothing, and the next may be expected to gain "

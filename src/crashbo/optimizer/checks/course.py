@@ -21,7 +21,7 @@ from crashbo.search.space import places
 Array = NDArray[np.float64]
 
 # fitted: benchmarks/check.py, tuning seeds. The least evidence that makes a finding, in nats
-_LEAST_DRIFT, _LEAST_SCATTER, _LEAST_NOISE, _LEAST_VOIDS = 3.0, 3.0, 6.0, 4.0
+_LEAST_DRIFT, _LEAST_SCATTER, _LEAST_NOISE, _LEAST_VOIDS = 3.0, 2.7, 6.0, 4.0
 _LEAST_RANKS = 2.0  # of scatter, by the ranks of the values
 _FAR = 1.7  # judgement: a noise is far from what was given if it is so many times larger or smaller
 _FEW_VOIDS = 3  # judgement: fewer are no cluster
@@ -84,11 +84,8 @@ def scatter(view: View) -> Iterator[Finding]:
     """Noise that grows."""
     for at in courses(view):
         found = trends.growth(at.X, at.y, at.lengthscales)
-        if found.log_factor < _LEAST_SCATTER:
-            continue
         # A deep basin that was found late scatters more than the plateau about it; its ranks do not.
-        ranks = trends.growth(at.X, trends.normal_scores(at.y), at.lengthscales).log_factor
-        if ranks < _LEAST_RANKS:
+        if found.log_factor < _LEAST_SCATTER or found.in_ranks < _LEAST_RANKS:
             continue
         since = len(at.numbers) // 2 if found.turn is None else found.turn
         when = "over the trials" if found.turn is None else f"about trial {at.numbers[since]}"
@@ -97,7 +94,7 @@ def scatter(view: View) -> Iterator[Finding]:
             f"The scatter of the {at.name} has grown {when}, to about {found.size:.0f} times what it was.",
             at.numbers[since:],
             "Look for something loose, worn or warm; repeat the best trial a few times before you trust it.",
-            strength=min(found.log_factor - _LEAST_SCATTER, ranks - _LEAST_RANKS),
+            strength=min(found.log_factor - _LEAST_SCATTER, found.in_ranks - _LEAST_RANKS),
         )
 
 

@@ -19,7 +19,7 @@ from crashbo.search.surrogates import Surrogates
 Array = NDArray[np.float64]
 
 # fitted: benchmarks/check.py, tuning seeds. The least evidence that makes a finding, in nats
-_LEAST_CRASHES, _LEAST_CAUSE = 3.0, 5.0
+_LEAST_CRASHES, _LEAST_CAUSE = 3.0, 3.0
 _BY_CHANCE = 4.0  # derived: standard deviations of the noise; one reading in 30 000 lies farther
 _OUTSIDE = -math.log(0.05)  # derived: nats; beyond a 90 % interval lies one threshold in twenty
 _MOST = 50.0  # judgement: nats of what leaves no doubt
@@ -132,10 +132,13 @@ def glitches(view: View) -> Iterator[Finding]:
 
 def cause(view: View) -> Iterator[Finding]:
     """Whether what is measured explains none of the crashes."""
-    study, found = view.study, view.causes
+    study = view.study
     crashes = tuple(t.number for t in view.trials if t.state == "crash")
     names = [c.name for c in study.measured]
-    if found is None or len(crashes) < _FEW or not names or any(t.blame for t in view.trials):
+    if len(crashes) < _FEW or not names or any(t.blame for t in view.trials) or _is_explained(view):
+        return
+    found = view.causes
+    if found is None:
         return
     innocent = float(min(found.innocent[j] for j, c in enumerate(study.constraints) if isinstance(c, Constraint)))
     evidence = float(logit(np.clip(innocent, 1e-12, 1.0 - 1e-12)))
@@ -149,6 +152,12 @@ def cause(view: View) -> Iterator[Finding]:
         f"Measure something else that may cause them; until then leave {what} out, or add crashbo.Unmeasured().",
         strength=evidence - _LEAST_CAUSE,
     )
+
+
+def _is_explained(view: View) -> bool:
+    """Whether the search has found already that what is measured explains the crashes: the rest takes seconds."""
+    kept = None if view.models is None else view.models.memory.bystander
+    return kept is not None and kept.lead < -_LEAST_CAUSE
 
 
 def _limit(view: View, models: Surrogates, j: int, c: Constraint) -> float | None:

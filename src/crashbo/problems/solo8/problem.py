@@ -91,7 +91,7 @@ def guarded(params: Mapping[str, Any], rng: np.random.Generator, guard: Guard) -
     if flight.stopped is not None:
         raise flight.stopped
     if flight.crash:
-        raise Crash(flight.crash, reached=guard.reached)
+        raise Crash(flight.crash, reached=guard.reached, rises=guard.rises)
     return Outcome(-flight.height, {"current": flight.current})
 
 
