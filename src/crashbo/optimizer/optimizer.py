@@ -7,7 +7,7 @@ import copy
 import logging
 import threading
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import wraps
 from typing import Any, NamedTuple, ParamSpec, TypeVar, Unpack, overload
@@ -31,7 +31,7 @@ from crashbo.search.design import Design
 from crashbo.search.risk import is_bold, is_spent
 from crashbo.search.space import Params, Space
 from crashbo.search.surrogates import Memory, Observations, Surrogates
-from crashbo.strategies.base import Task, checked_proposal
+from crashbo.strategies.base import Proposal, Task, checked_proposal
 
 Array = NDArray[np.float64]
 P = ParamSpec("P")
@@ -114,11 +114,7 @@ class Optimizer:
     @_in_turn
     def ask_batch(self, n: int) -> list[Trial]:
         """The next n trials to run at the same time, chosen from one fit: each knows of those before it."""
-        batch: list[Trial] = []
-        for _ in range(n):
-            batch.append(self._next_trial(share_fit=bool(batch)))
-            self._trials[batch[-1].number] = batch[-1]
-        return batch
+        return [trial for some in self._batch(n) for trial in some]
 
     @_in_turn
     @takes_said
@@ -339,6 +335,34 @@ class Optimizer:
     @property
     def _next(self) -> int:
         return max(self._trials, default=-1) + 1
+
+    def _batch(self, n: int) -> Iterator[list[Trial]]:
+        """The next n trials, a few at a time; each is pending before the next ones are chosen."""
+        more, chosen = strategies.further(self.study.strategy), 0
+        while chosen < n:
+            trial = self._next_trial(share_fit=chosen > 0)
+            self._trials[trial.number] = trial
+            yield [trial]
+            chosen += 1
+            if more is None or trial.origin != "search":
+                continue
+            now = self._task(share_fit=True)
+            for proposals in more(now, n - chosen, self._rng) if chosen < n else ():
+                some = self._handed_out(now, proposals)
+                self._trials |= {t.number: t for t in some}
+                yield some
+                chosen += len(some)
+
+    def _handed_out(self, now: Task, proposals: Sequence[Proposal]) -> list[Trial]:
+        """Trials of points that the search has chosen together."""
+        some = [checked_proposal(proposal, self.space) for proposal in proposals]
+        params = [self.space.decode(proposal.x) for proposal in some]
+        X = np.array([self.space.encode(p) for p in params])
+        before, p = (np.exp(stage(X)) for stage in (now.safety.wary, now.safety.corrected))
+        return [
+            Trial(self._next + i, params[i], admissible=s.admissible, p_safe=float(p[i]), p_model=float(before[i]))
+            for i, s in enumerate(some)
+        ]
 
     def _next_trial(self, *, share_fit: bool = False) -> Trial:
         if self._queue:
