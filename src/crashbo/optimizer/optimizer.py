@@ -116,6 +116,16 @@ class Optimizer:
         """The next n trials to run at the same time, chosen from one fit: each knows of those before it."""
         return [trial for some in self._batch(n) for trial in some]
 
+    def ask_stream(self, n: int) -> Iterator[list[Trial]]:
+        """The trials of `ask_batch`, a few at a time, as soon as they are chosen."""
+        batch = self._batch(n)
+        while True:
+            with self._turn:
+                some = next(batch, None)
+            if some is None:
+                return
+            yield some
+
     @_in_turn
     @takes_said
     def tell(self, trial: Trial | int | Params, *, replace: bool = False, **said: Unpack[Said]) -> Trial:
@@ -338,20 +348,23 @@ class Optimizer:
 
     def _batch(self, n: int) -> Iterator[list[Trial]]:
         """The next n trials, a few at a time; each is pending before the next ones are chosen."""
-        more, chosen = strategies.further(self.study.strategy), 0
-        while chosen < n:
-            trial = self._next_trial(share_fit=chosen > 0)
+        more, some, begun = strategies.further(self.study.strategy), list[Trial](), False
+        while n > 0:
+            trial = self._next_trial(share_fit=begun)
             self._trials[trial.number] = trial
-            yield [trial]
-            chosen += 1
-            if more is None or trial.origin != "search":
+            some, begun, n = [*some, trial], True, n - 1
+            if n > 0 and trial.origin != "search":  # it cost next to nothing
+                continue
+            yield some
+            some = []
+            if more is None or n == 0:
                 continue
             now = self._task(share_fit=True)
-            for proposals in more(now, n - chosen, self._rng) if chosen < n else ():
+            for proposals in more(now, n, self._rng):
                 some = self._handed_out(now, proposals)
                 self._trials |= {t.number: t for t in some}
                 yield some
-                chosen += len(some)
+                n -= len(some)
 
     def _handed_out(self, now: Task, proposals: Sequence[Proposal]) -> list[Trial]:
         """Trials of points that the search has chosen together."""

@@ -251,4 +251,4 @@ class _Group:
 def _gaps(X: Array, others: Array) -> Array:
     """The largest coordinate of the way from each row of X to the nearest of `others`, itself left out."""
     gaps = np.abs(X[:, None, :] - others[None, :, :]).max(axis=2)
-    return np.where(gaps > SAME, gaps, np.inf).min(axis=1)
+    return np.asarray(np.where(gaps > SAME, gaps, np.inf).min(axis=1))

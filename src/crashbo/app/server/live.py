@@ -45,7 +45,7 @@ class Live:
         ledger = load(store, name)
         place = Place(store, ledger.name)
         self._chooser, self._viewer, self._writer = Chooser(place), Viewer(place), Worker(place)
-        self.bench = Bench(ledger, self._chooser.propose)
+        self.bench = Bench(ledger, self._chooser.some)
         self.asks = AskQueue(self.bench)
         self.boot = uuid.uuid4().hex
         self.revision = 0
