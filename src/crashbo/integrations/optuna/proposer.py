@@ -25,6 +25,9 @@ _log = logging.getLogger("crashbo")
 # judgement: who asks when this many do is one of as many workers, and each proposal is behind by as many trials anyway
 CROWD = 8  # who ask at once, from whom on trials are chosen for those, too, who ask a little later
 MOST = 64  # trials that are chosen from one reading of the storage
+# judgement: while many ask, a fit keeps them all waiting; past this many trials, hyperparameters hardly change with a
+# few more, and are fitted again when the trials have grown by this factor
+_FEW, _GROWTH = 200, 1.25
 
 
 @dataclass(frozen=True)
@@ -52,6 +55,7 @@ class Proposer:
     def __init__(self, study: OptunaStudy) -> None:
         self._study = study
         self._memories: dict[Any, Any] = {}  # by parameters and constraints of the models
+        self._fitted: dict[Any, int] = {}  # by the same: number of trials of the last fit of hyperparameters
         self._ahead: tuple[Any, tuple[Suggestion, ...]] | None = None
         self._parts: Iterator[Batch] = iter(())
         self._kept: tuple[Planned, ...] = ()  # of the last part: those that nobody has asked for yet
@@ -131,10 +135,12 @@ class Proposer:
     ) -> Iterator[tuple[Suggestion, ...]]:
         """The next points, a few at a time. A fit that fails from where the last one ended begins anew."""
         key = _models_of(snapshot)
-        memory, given = self._memories.get(key), 0
+        memory, given = self._held(key, snapshot) if count >= CROWD else self._memories.get(key), 0
         while given < count:
             try:
-                for some, self._memories[key] in snapshot.ask_stream(count - given, fixed, seed, memory):
+                for some, new in snapshot.ask_stream(count - given, fixed, seed, memory):
+                    if not given:
+                        self._remember(key, memory, new)
                     given += len(some)
                     yield some
             except (ArithmeticError, AssertionError) as error:
@@ -142,6 +148,18 @@ class Proposer:
                     raise
                 _log.warning("a fit failed from where the last one ended (%r); beginning anew", error)
                 memory = None
+
+    def _held(self, key: Any, snapshot: Snapshot) -> Any:
+        """The models' memory; where the last fit will do for a while, as if it were of all that was told by now."""
+        memory, told = self._memories.get(key), sum(t.counts for t in snapshot.trials)
+        if memory is None or told <= _FEW or not self._fitted[key] <= told < _GROWTH * self._fitted[key]:
+            return memory
+        return {**memory, "fitted_at": told}
+
+    def _remember(self, key: Any, before: Any, new: Any) -> None:
+        self._memories[key] = new
+        if new is not None and (before is None or repr(new["views"]) != repr(before["views"])):  # it was fitted
+            self._fitted[key] = new["fitted_at"]
 
 
 def _tried_again(reading: Reading) -> list[Suggestion]:

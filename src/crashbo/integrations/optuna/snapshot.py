@@ -127,7 +127,7 @@ class Snapshot:
     def ask_stream(
         self, count: int, fixed: Mapping[str, Any], seed: TrialSeed, memory: Any
     ) -> Iterator[tuple[tuple[Suggestion, ...], Any]]:
-        """The same, a few at a time, as soon as they are chosen, with the memory so far."""
+        """The same, a few at a time, as soon as they are chosen."""
         label = zlib.crc32(" ".join(self.axes.names).encode())
         state = {
             "design": asdict(self._design(seed, label)),
@@ -136,8 +136,9 @@ class Snapshot:
         }
         held = self.study.changed(self.study.space.with_fixed(self.axes.inward(fixed)))
         optimizer = Optimizer.restored(held, (*self.trials, *self.known), state)
-        for some in optimizer.ask_stream(count):
-            yield tuple(self._suggestion(trial, fixed) for trial in some), optimizer.state()["memory"]
+        for i, some in enumerate(optimizer.ask_stream(count)):
+            memory = optimizer.state()["memory"] if i == 0 else memory  # the fit is that of the first
+            yield tuple(self._suggestion(trial, fixed) for trial in some), memory
 
     def wished(self, params: Mapping[str, Any], memory: Any) -> Suggestion:
         """A point chosen by the user, with its P(safe) if that is known."""
