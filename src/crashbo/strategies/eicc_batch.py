@@ -31,6 +31,7 @@ Flags = NDArray[np.bool_]
 
 # judgement: what two suggestions of a rival take, by benchmarks/batch.py cost
 _GROUP = 8  # points that are moved uphill together, and handed out
+_LONG = 32  # points that are chosen where they are, given only each other, past many trials
 _TIMES = 3  # as many candidates as for a single trial
 _STEPS, _ENOUGH = 5, 1e-2  # evaluations of such a move; gain of a step, in log acquisition, below which it ends
 _FREE = 1.0 / 3.0  # derived: of the way to the nearest other: two that approach each other keep as much between them
@@ -38,24 +39,24 @@ _FREE = 1.0 / 3.0  # derived: of the way to the nearest other: two that approach
 
 def further(task: Task, count: int, rng: np.random.Generator) -> Iterator[list[Proposal]]:
     """`count` more points, to be tried at the same time as those that are pending; a few at a time."""
-    shared: Screen | None = None
+    shared, group, alone = None, None, task.surrogates.at_pending(task.seen.pending[:0])
     while count > 0:
         if _is_by_one(task):
             found = [eicc.propose(task, rng)]
         else:
             shared = shared or _screened(task, rng)
-            found = _Group(task, shared).proposals(min(count, _GROUP))
+            group = group or _Group(task, shared)
+            found = group.proposals(min(count, _GROUP))
         yield found
         count -= len(found)
-        task = joined(task, np.array([proposal.x for proposal in found]))
-
-
-def joined(task: Task, X: Array) -> Task:
-    """The task with trials at X under way, too."""
-    pending = np.vstack([task.seen.pending, X])
-    left = None if task.trials_left is None else max(task.trials_left - len(X), 0)
-    fitted = task.surrogates.at_pending(pending)
-    return replace(task, seen=replace(task.seen, pending=pending), trials_left=left, fitted=fitted)
+        X = np.array([proposal.x for proposal in found])
+        pending = np.vstack([task.seen.pending, X])
+        left = None if task.trials_left is None else max(task.trials_left - len(X), 0)
+        if group is not None and group.may_go_on:
+            task = replace(task, seen=replace(task.seen, pending=pending), trials_left=left)
+        elif count > 0:
+            seen = replace(task.seen, pending=pending)
+            task, group = replace(task, seen=seen, trials_left=left, fitted=alone.at_pending(pending)), None
 
 
 def _is_by_one(task: Task) -> bool:
@@ -105,10 +106,16 @@ class _Group:
         self._doubts = doubt.levels(models)
         self._doubt: Fantasies | None = None
 
+    @property
+    def may_go_on(self) -> bool:
+        """Whether more points may come from here: where to condition on those so far is dear."""
+        return len(self._task.seen.numbers) > candidates.MANY_TRIALS and len(self._chosen) < _LONG
+
     def proposals(self, count: int) -> list[Proposal]:
         """The next `count` points."""
+        fresh = not self._chosen
         choices = [self._next() for _ in range(count)]
-        found = self._uphill(choices)
+        found = self._uphill(choices) if fresh else [choice.found for choice in choices]
         p = [float(np.exp(f.log_gamma)) for f in found]
         return [
             Proposal(f.x, safe, admissible=safe >= choice.least)

@@ -17,13 +17,14 @@ from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from crashbo.app.bench.bench import Bench
 from crashbo.app.bench.overview import Expectation, Level, Overview, Slice
-from crashbo.integrations.optuna.proposer import Batch, Planned, Proposer
+from crashbo.integrations.optuna.proposer import Batch, Planned, Proposer, models_of
 from crashbo.optimizer.checks.finding import Finding
 from crashbo.optimizer.records import Trial
+from crashbo.optimizer.saving import memory_out
 from crashbo.processes import Orphaned
 
 T = TypeVar("T")
@@ -90,10 +91,16 @@ class Chooser:
         self.worker = Worker(place, niceness=0)
         self._ahead: Future[None] | None = None
         self._last: Batch | None = None  # of the last fit
+        self._fit: Fit | None = None  # news for it
+
+    def learn(self, fit: "Fit | None") -> None:
+        """A fit that another process made: while many ask, it saves one of its own."""
+        self._fit = fit or self._fit
 
     def some(self, count: int, turn: int, onward: bool) -> Batch | None:
         """The first of the next trials, as soon as they are chosen; see `Proposer.some`."""
-        said = self.worker.run(_propose, count, turn, onward and self._last is not None)
+        fit, self._fit = self._fit, None
+        said = self.worker.run(_propose, count, turn, onward and self._last is not None, fit)
         if isinstance(said, Batch):
             self._last = said
             return said
@@ -108,6 +115,13 @@ class Chooser:
     def ready(self) -> bool:
         """Whether nothing is being chosen ahead."""
         return self._ahead is None or self._ahead.done()
+
+
+class Fit(NamedTuple):
+    """The models' memory of a fit, and what they are models of."""
+
+    key: tuple[Any, ...]
+    memory: Any
 
 
 @dataclass(frozen=True)
@@ -127,6 +141,10 @@ class Viewer:
 
     def __init__(self, place: Place) -> None:
         self.worker = Worker(place)
+
+    def fit(self) -> Fit | None:
+        """Fit the models, for the next picture; None before a trial was told."""
+        return self.worker.run(_fit)
 
     def picture(self) -> Picture | None:
         """What the models say about the study now; None before a trial was told."""
@@ -164,6 +182,7 @@ class _Cache:
     """What a worker keeps of its study, created when first needed."""
 
     place: Place
+    digest: Digest = ()  # of what the overview was learnt from
 
     @cached_property
     def bench(self) -> Bench:
@@ -200,8 +219,10 @@ def limits_of(bench: Bench, params: dict[str, Any] | None = None) -> dict[str, f
     return Overview(bench.insight()).limits(params)
 
 
-def _propose(count: int, turn: int, onward: bool) -> Batch | tuple[Planned, ...] | None:
+def _propose(count: int, turn: int, onward: bool, fit: Fit | None) -> Batch | tuple[Planned, ...] | None:
     """The first trials of a batch; onward the trials alone, since the rest is known and large."""
+    if fit is not None:
+        _cache.proposer.learn(fit.key, fit.memory)
     found = _cache.proposer.some(count, turn, onward=onward)
     return found.planned if onward and found is not None else found
 
@@ -210,12 +231,18 @@ def _propose_ahead() -> None:
     _cache.proposer.propose_ahead()
 
 
+def _fit() -> Fit | None:
+    _cache.digest = digest_of(_cache.bench.trials)
+    # Trials told from here on may already be included: then the picture is computed once more.
+    _cache.overview = Overview(_cache.bench.insight())
+    models = _cache.overview.view.models if _cache.digest else None
+    return None if models is None else Fit(models_of(_cache.overview.insight.snapshot), memory_out(models.memory))
+
+
 def _picture() -> Picture | None:
-    digest = digest_of(_cache.bench.trials)
+    digest, seen = _cache.digest, _cache.overview
     if not digest:
         return None
-    # Trials told from here on may already be included: then the picture is computed once more.
-    seen = _cache.overview = Overview(_cache.bench.insight())
     return Picture(digest, seen.levels(), seen.recommended(), seen.blame(), seen.influence(), seen.exhausted())
 
 

@@ -153,6 +153,7 @@ class Live:
     def _look(self) -> None:
         """Fit the models again, in the worker process."""
         self._set_thinking(True)
+        self._chooser.learn(self._viewer.fit())
         self.picture, self.expected, self.findings = self._viewer.picture(), {}, None
         if self.picture is not None:
             self._levels[self.picture.digest] = self.picture.levels

@@ -26,8 +26,8 @@ _log = logging.getLogger("crashbo")
 CROWD = 8  # who ask at once, from whom on trials are chosen for those, too, who ask a little later
 MOST = 64  # trials that are chosen from one reading of the storage
 # judgement: while many ask, a fit keeps them all waiting; past this many trials, hyperparameters hardly change with a
-# few more, and are fitted again when the trials have grown by this factor
-_FEW, _GROWTH = 200, 1.25
+# few more, and are fitted again when the trials have grown by this factor, unless somebody else has done so
+_FEW, _GROWTH = 200, 1.5
 
 
 @dataclass(frozen=True)
@@ -56,6 +56,7 @@ class Proposer:
         self._study = study
         self._memories: dict[Any, Any] = {}  # by parameters and constraints of the models
         self._fitted: dict[Any, int] = {}  # by the same: number of trials of the last fit of hyperparameters
+        self._heard: dict[Any, Any] = {}  # likewise: memories of fits that others made
         self._ahead: tuple[Any, tuple[Suggestion, ...]] | None = None
         self._parts: Iterator[Batch] = iter(())
         self._kept: tuple[Planned, ...] = ()  # of the last part: those that nobody has asked for yet
@@ -69,6 +70,10 @@ class Proposer:
         """
         parts = list(self._stream(count, turn))
         return replace(parts[0], planned=tuple(p for part in parts for p in part.planned))
+
+    def learn(self, key: Any, memory: Any) -> None:
+        """The memory of a fit that somebody else made, of the models of that key (`models_of`)."""
+        self._heard[key] = memory
 
     def some(self, count: int, turn: int = 0, *, onward: bool = False) -> Batch | None:
         """The first of the next `count` trials, as soon as they are chosen; `onward`, more from the same fit.
@@ -126,7 +131,7 @@ class Proposer:
         others = Snapshot.of(reading, axes, reading.declared, self._study.direction, without=trial.number)
         wishes = {name: v for name, v in trial.system_attrs.get("fixed_params", {}).items() if name in axes.names}
         if axes.place(wishes):
-            return others.wished(wishes, self._memories.get(_models_of(others)))
+            return others.wished(wishes, self._memories.get(models_of(others)))
         fixed = enqueued(trial, {name: axes.axis(name).distribution for name in axes.names})
         return next(self._chosen(1, others, fixed, seed))[0]
 
@@ -134,7 +139,7 @@ class Proposer:
         self, count: int, snapshot: Snapshot, fixed: Mapping[str, Any], seed: TrialSeed
     ) -> Iterator[tuple[Suggestion, ...]]:
         """The next points, a few at a time. A fit that fails from where the last one ended begins anew."""
-        key = _models_of(snapshot)
+        key = models_of(snapshot)
         memory, given = self._held(key, snapshot) if count >= CROWD else self._memories.get(key), 0
         while given < count:
             try:
@@ -152,6 +157,9 @@ class Proposer:
     def _held(self, key: Any, snapshot: Snapshot) -> Any:
         """The models' memory; where the last fit will do for a while, as if it were of all that was told by now."""
         memory, told = self._memories.get(key), sum(t.counts for t in snapshot.trials)
+        heard = self._heard.pop(key, None)
+        if heard is not None and heard["fitted_at"] > self._fitted.get(key, 0):
+            memory, self._fitted[key] = heard, heard["fitted_at"]
         if memory is None or told <= _FEW or not self._fitted[key] <= told < _GROWTH * self._fitted[key]:
             return memory
         return {**memory, "fitted_at": told}
@@ -170,7 +178,8 @@ def _tried_again(reading: Reading) -> list[Suggestion]:
     return [replace(s, params={name: s.params[name] for name in wanted}) for s in found]
 
 
-def _models_of(snapshot: Snapshot) -> tuple[Any, ...]:
+def models_of(snapshot: Snapshot) -> tuple[Any, ...]:
+    """What tells the models of one study from those of another: its parameters and constraints."""
     return tuple(snapshot.axes.names), tuple(snapshot.study.names)
 
 
