@@ -261,4 +261,4 @@ def _check(voids: int) -> list[Finding]:
 
 
 def _levels_before(count: int) -> dict[str, Level]:
-    return _cache.overview.before(count).levels()
+    return _cache.overview.before(count).levels(limits=False)
