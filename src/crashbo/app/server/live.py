@@ -26,6 +26,7 @@ from crashbo.app.bench.workers import (
     with_bench,
 )
 from crashbo.app.server.ask_queue import AskQueue
+from crashbo.app.server.changes import Changes
 from crashbo.integrations.optuna.ledger import Entry
 from crashbo.optimizer.checks.finding import Finding
 from crashbo.optimizer.records import Trial
@@ -48,6 +49,7 @@ class Live:
         self.bench = Bench(ledger, self._chooser.some)
         self.asks = AskQueue(self.bench)
         self.boot = uuid.uuid4().hex
+        self.changes = Changes()
         self.revision = 0
         self.thinking = False
         self.picture: Picture | None = None
@@ -194,7 +196,8 @@ class Live:
 
     def _draw_history(self) -> None:
         digest = self.picture.digest if self.picture else ()
-        known = {n: self._levels[digest[:n]] for n in range(1, len(digest) + 1) if digest[:n] in self._levels}
+        points = history_points(len(digest))
+        known = {n: self._levels[digest[:n]] for n in points if digest[:n] in self._levels}
         self._levels = {digest[:n]: levels for n, levels in known.items()}  # the others no longer match the trials
         names = self.picture.levels if self.picture else ()
         self.history = {name: [levels[name] for levels in known.values() if name in levels] for name in names}
