@@ -10,7 +10,7 @@ from itertools import combinations
 from typing import Any
 
 from crashbo.app.bench import Bench, Definition, table
-from crashbo.app.bench.overview import Level, Overview, Slice, history_points
+from crashbo.app.bench.overview import Level, Overview, Slice, history_of
 from crashbo.optimizer.checks.finding import Finding
 from crashbo.optimizer.records import Trial
 
@@ -44,7 +44,7 @@ def gather(bench: Bench, progress: Callable[[float], None] = lambda share: None)
     if not any(t.counts for t in trials):
         return Gathered(definition, trials, None, None, {}, {}, {}, {}, [], when, more)
     seen, best = Overview(bench.insight()), bench.best()
-    points = history_points(len(seen.told), per_doubling=1)
+    points = history_of(seen.told, per_doubling=1)
     work = _Progress(progress, [count**_DEARER for count in points] + [len(seen.told) ** _DEARER] * 2)
     influence, recommended = seen.influence(), seen.recommended()
     at = recommended["params"] if recommended else best.params if best else seen.insight.trials[-1].params

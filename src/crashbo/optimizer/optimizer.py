@@ -104,6 +104,7 @@ class Optimizer:
         self._cached: tuple[tuple[int, int], Surrogates] | None = None  # what the next ask goes by
         self._viewed: tuple[tuple[int, int], View] | None = None
         self._limits: tuple[tuple[int, int, float | None], dict[str, float]] | None = None  # of the last guard
+        self._table: View | None = None  # of the first of several trials in a row that were not proposed here
         self._told = 0
         self._warned: set[str] = set()
 
@@ -287,6 +288,7 @@ class Optimizer:
         new._queue = [queued for queued in self._queue if new.space.accepts(queued.params)]
         new._design = self._design.fitted_to(new.space)
         new._memory, new._cached, new._viewed, new._limits, new._points = None, None, None, None, {}
+        new._table = None
         new._rng = copy.deepcopy(self._rng)
         return new
 
@@ -350,6 +352,7 @@ class Optimizer:
         """The next n trials, a few at a time; each is pending before the next ones are chosen."""
         more, some, begun = strategies.further(self.study.strategy), list[Trial](), False
         while n > 0:
+            self._table = None
             trial = self._next_trial(share_fit=begun)
             self._trials[trial.number] = trial
             some, begun, n = [*some, trial], True, n - 1
@@ -441,12 +444,16 @@ class Optimizer:
 
     def _find(self, trial: Trial | int | Params) -> Trial:
         if isinstance(trial, Trial | int):
+            self._table = None
             number = trial if isinstance(trial, int) else trial.number
             if number not in self._trials:
                 raise ValueError(f"trial must be one of this study; got number {number}. Tell params for a new one.")
             return self._trials[number]
         params = self.space.check(trial)
-        return Trial(self._next, params, origin="told", p_safe=self._known_p_safe(params))
+        if self._table is None and self._memory is not None:
+            self._table = self.view  # a table of trials is told row by row: one fit for all
+        p = np.nan if self._table is None else float(self._table.p_safe(params))
+        return Trial(self._next, params, origin="told", p_safe=None if np.isnan(p) else p)
 
     def _warn_once(self, kind: str, words: str) -> None:
         if kind not in self._warned:

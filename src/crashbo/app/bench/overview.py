@@ -192,6 +192,12 @@ def history_points(told: int, per_doubling: int = 2) -> list[int]:
     return sorted({k for k in range(1, _DENSE + 1) if k <= told} | {k for k in spread if k <= told} | {told} - {0})
 
 
+def history_of(told: Sequence[Trial], per_doubling: int = 2) -> list[int]:
+    """The same for these trials, without points amid a table that was imported: its order says nothing."""
+    imported = [t.origin == "told" for t in told]
+    return [k for k in history_points(len(told), per_doubling) if not all(imported[k - 1 : k + 1]) or k == len(told)]
+
+
 def grid_values(parameter: Parameter, size: int) -> list[Any]:
     """Values along an axis, evenly spread in the models' unit cube."""
     if isinstance(parameter, Choice):

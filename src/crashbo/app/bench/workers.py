@@ -20,7 +20,7 @@ from functools import cached_property
 from typing import Any, NamedTuple, TypeVar
 
 from crashbo.app.bench.bench import Bench
-from crashbo.app.bench.overview import Expectation, Level, Overview, Slice
+from crashbo.app.bench.overview import Expectation, Level, Overview, Slice, history_of
 from crashbo.integrations.optuna.proposer import Batch, Planned, Proposer, models_of
 from crashbo.optimizer.checks.finding import Finding
 from crashbo.optimizer.records import Trial
@@ -134,6 +134,7 @@ class Picture:
     blame: dict[int, dict[str, float]]
     influence: dict[str, dict[str, float]]
     exhausted: bool  # whether nothing is left to gain
+    points: tuple[int, ...]  # numbers of told trials at which to show the thresholds
 
 
 class Viewer:
@@ -243,7 +244,8 @@ def _picture() -> Picture | None:
     digest, seen = _cache.digest, _cache.overview
     if not digest:
         return None
-    return Picture(digest, seen.levels(), seen.recommended(), seen.blame(), seen.influence(), seen.exhausted())
+    points = tuple(history_of(seen.told))
+    return Picture(digest, seen.levels(), seen.recommended(), seen.blame(), seen.influence(), seen.exhausted(), points)
 
 
 def _expect(params: list[dict[str, Any]]) -> list[Expectation]:

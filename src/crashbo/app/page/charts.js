@@ -4,7 +4,7 @@ import { el, number, percent, show, svg, tooltip, withUnit } from "./dom.js";
 import { named } from "./outcome.js";
 import { reachable } from "./reach.js";
 import { looks, mark, STATES, wordFor } from "./states.js";
-import { columns, thinned } from "./thin.js";
+import { columns, size, thinned } from "./thin.js";
 
 export function scale(low, high, from, to) {
   const span = high - low || 1;
@@ -81,7 +81,7 @@ export function costChart(host, state, onChoose) {
     f.plot.append(svg("line", { cls: "pending-bar", x1: f.x(t.number), x2: f.x(t.number), y1: f.clampY(low), y2: f.clampY(high) }), svg("circle", { cls: "pending", cx: f.x(t.number), cy: f.clampY(mean), r: 5 }));
   }
   const y = (t) => (looks(t.state).rail || t.cost === null ? f.railY : f.clampY(t.cost));
-  for (const t of thinned(trials.filter((q) => q.state !== "pending" && q !== best), (q) => [f.x(q.number), y(q)])) f.plot.append(mark(t.state, f.x(t.number), y(t)));
+  for (const t of thinned(trials.filter((q) => q.state !== "pending" && q !== best), (q) => [f.x(q.number), y(q)])) f.plot.append(mark(t.state, f.x(t.number), y(t), size(trials)));
   if (best) f.plot.append(svg("circle", { cls: "best-dot", cx: f.x(best.number), cy: f.clampY(best.cost), r: 6.5 }));
   hits(host, f, trials, onChoose, (t) => describe(t, study));
   host.append(el("div", { cls: "key" }, key("best-line", "best so far"), seen(trials).map((s) => stateKey(s)), open.length ? key("pending", "under way, with what is expected") : null));
@@ -111,7 +111,7 @@ export function levelChart(host, state, name, onChoose) {
   }
   if (levels.length) f.plot.append(svg("path", { cls: "level", d: `M${levels.map((l) => `${f.x(l.number)} ${f.clampY(l.value)}`).join("L")}H${f.right}` }));
   const y = (t) => (name in t.measured ? f.clampY(t.measured[name]) : f.railY);
-  for (const t of thinned([...measured, ...bare], (q) => [f.x(q.number), y(q)])) f.plot.append(mark(t.state, f.x(t.number), y(t)));
+  for (const t of thinned([...measured, ...bare], (q) => [f.x(q.number), y(q)])) f.plot.append(mark(t.state, f.x(t.number), y(t), size(trials)));
   const byNumber = new Map(levels.map((l) => [l.number, l]));
   const learnt = (level) => (level ? `\nlearnt by then: ${level.words}` : "");
   hits(host, f, trials, onChoose, (t) => describe(t, study) + learnt(byNumber.get(t.number)));

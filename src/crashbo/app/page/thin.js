@@ -14,6 +14,9 @@ export function thinned(items, at, stateOf = (t) => t.state) {
   return [...latest.values()];
 }
 
+// The size of their marks, in pixels.
+export const size = (trials) => (trials.length <= MANY ? 4 : 2.5);
+
 // Trials in columns of the picture: each column is an array, in order.
 export function columns(trials, x) {
   if (trials.length <= MANY) return trials.map((t) => [t]);

@@ -241,7 +241,7 @@ def insight_of(live: Live) -> dict[str, Any] | None:
     """What the models say about the trials; None before one was told."""
     if live.picture is None:
         return None
-    picture = {name: value for name, value in asdict(live.picture).items() if name != "digest"}
+    picture = {name: value for name, value in asdict(live.picture).items() if name not in ("digest", "points")}
     return {
         **picture,
         "told": len(live.picture.digest),

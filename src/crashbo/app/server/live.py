@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from crashbo.app.bench.bench import Bench
-from crashbo.app.bench.overview import Expectation, Level, Slice, history_points
+from crashbo.app.bench.overview import Expectation, Level, Slice
 from crashbo.app.bench.store import load
 from crashbo.app.bench.workers import (
     Chooser,
@@ -186,7 +186,7 @@ class Live:
         if self.picture is None or self._poke.is_set():
             return
         digest = self.picture.digest
-        for count in reversed(history_points(len(digest))):
+        for count in reversed(self.picture.points):
             if digest[:count] not in self._levels:
                 self._levels[digest[:count]] = self._viewer.levels_before(count)
                 self._draw_history()
@@ -196,7 +196,7 @@ class Live:
 
     def _draw_history(self) -> None:
         digest = self.picture.digest if self.picture else ()
-        points = history_points(len(digest))
+        points = self.picture.points if self.picture else ()
         known = {n: self._levels[digest[:n]] for n in points if digest[:n] in self._levels}
         self._levels = {digest[:n]: levels for n, levels in known.items()}  # the others no longer match the trials
         names = self.picture.levels if self.picture else ()
