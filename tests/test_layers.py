@@ -53,7 +53,7 @@ ROWS = {
     ),
     "crashbo.integrations": (("__init__",), ("botorch", "optuna")),
     "crashbo.integrations.optuna": (
-        ("atomic", "keys", "spaces", "studies", "troubles"),
+        ("atomic", "keys", "memo", "spaces", "studies", "troubles"),
         ("clock", "corrections", "settings", "writing"),
         ("deaths",),
         ("stored",),

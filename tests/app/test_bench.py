@@ -10,7 +10,7 @@ from jumper import SAID, current_of, height_of
 
 from crashbo.app.bench import Bench, Beyond, Conflict, Definition, Missing, Told, table
 from crashbo.app.bench.bench import Asked
-from crashbo.integrations.optuna import declare, records, tell
+from crashbo.integrations.optuna import declare, records, tell, writing
 from crashbo.integrations.optuna.ledger import Ledger
 from crashbo.integrations.optuna.proposer import Proposer
 
@@ -176,8 +176,8 @@ def test_a_place_that_another_worker_took_meanwhile_is_not_handed_out_again(benc
         bench.tell(trial.number, Told.of(cost=height_of(trial.params), measured={"current": current_of(trial.params)}))
     proposer, other, turns = Proposer(bench.ledger.study), Bench.open(store), []
 
-    def slow(count, turn):
-        batch = proposer.propose(count, turn)
+    def slow(count, turn, onward):
+        batch = proposer.some(count, turn, onward=onward)
         if not turns:  # while we think, another process asks, and comes to the same conclusion
             other.ask()
         turns.append(turn)
@@ -330,16 +330,13 @@ def test_a_table_is_imported_without_a_fit(bench, monkeypatch):
 
 
 def test_a_table_is_imported_as_a_whole_or_not_at_all(bench, monkeypatch):
-    storage = bench.ledger.study._storage._backend
-    create, made = storage.create_new_trial, []
+    create = writing.create
 
-    def fail_later(*args, **kwargs):
-        made.append(1)
-        if len(made) > 20:
-            raise OSError("disk full")
-        return create(*args, **kwargs)
+    def fail_later(*args):
+        create(*args)
+        raise OSError("disk full")
 
-    monkeypatch.setattr(storage, "create_new_trial", fail_later)
+    monkeypatch.setattr(writing, "create", fail_later)
     with pytest.raises(OSError, match="disk full"):
         table.load(bench, TABLE)
     assert bench.trials == []

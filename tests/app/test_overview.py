@@ -77,8 +77,14 @@ def test_the_past_is_the_study_as_it_was(told, overview):
     assert level.interval[0] <= level.value <= level.interval[1]
     assert history_points(3) == [1, 2, 3]
     assert history_points(0) == []
-    assert len(history_points(1000)) == 40
+    assert len(history_points(5000)) < 30
     assert history_points(1000)[-1] == 1000
+
+
+def test_the_history_keeps_its_points_as_trials_are_told():
+    before = history_points(700)[:-1]
+    assert set(before) <= set(history_points(701)) < set(history_points(1500)) | {701}
+    assert set(history_points(700, per_doubling=1)) <= set(history_points(700))
 
 
 def test_influence_recommendation_and_blame_are_there_for_everything(told, overview):

@@ -98,11 +98,11 @@ def test_a_reading_that_was_cut_off_is_told_as_such(client, bench):
 def test_those_who_wait_together_are_served_from_one_thought(bench, store):
     began, go_on, counts = threading.Event(), threading.Event(), []
 
-    def propose(count, turn):
-        counts.append(count)
+    def propose(count, turn, onward):
+        counts.extend([] if onward else [count])
         began.set()
         assert go_on.wait(30)
-        return proposer.propose(count, turn)
+        return proposer.some(count, turn, onward=onward)
 
     proposer = Proposer(bench.ledger.study)
     asks = AskQueue(Bench(Bench.open(store).ledger, propose))

@@ -18,7 +18,7 @@ from crashbo.app.bench import Bench, Told
 from crashbo.app.bench.bench import Asked
 from crashbo.integrations.optuna import CrashSampler, ask, declare, records, renew, tell, void_expired
 from crashbo.integrations.optuna.deaths import tried_again_by
-from crashbo.integrations.optuna.ledger import Ledger
+from crashbo.integrations.optuna.ledger import Ledger, Order
 from crashbo.integrations.optuna.proposer import Proposer
 
 X = {"x": FloatDistribution(0, 1)}
@@ -307,8 +307,9 @@ class TestBench:
         first = self.gone(bench)
         here, there = (Proposer(bench.ledger.study).propose(1) for _ in range(2))
         assert here.planned[0].suggestion.params == there.planned[0].suggestion.params == first.params
-        assert bench.ledger.hand_out(here, here.planned[0], None, None) == 1
-        assert bench.ledger.hand_out(there, there.planned[0], None, None) is None
+        (entry,) = bench.ledger.hand_out(here, [Order(here.planned[0])])
+        assert entry.trial.number == 1
+        assert bench.ledger.hand_out(there, [Order(there.planned[0])]) == [None]
         assert len(bench.trials) == 2
 
 

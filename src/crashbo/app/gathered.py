@@ -10,11 +10,12 @@ from itertools import combinations
 from typing import Any
 
 from crashbo.app.bench import Bench, Definition, table
-from crashbo.app.bench.overview import Level, Overview, Slice, history_points
+from crashbo.app.bench.overview import Level, Overview, Slice, history_of
 from crashbo.optimizer.checks.finding import Finding
 from crashbo.optimizer.records import Trial
 
 _SLICES = 3  # pairs of parameters that are drawn
+_DEARER = 1.5  # power of the number of trials by which the models take longer, about
 
 
 @dataclass(frozen=True)
@@ -43,28 +44,51 @@ def gather(bench: Bench, progress: Callable[[float], None] = lambda share: None)
     if not any(t.counts for t in trials):
         return Gathered(definition, trials, None, None, {}, {}, {}, {}, [], when, more)
     seen, best = Overview(bench.insight()), bench.best()
-    history: dict[str, list[Level]] = {}
-    points = history_points(len(seen.told))
-    for i, count in enumerate(points):
-        for name, level in seen.before(count).levels().items():
-            history.setdefault(name, []).append(level)
-        progress((i + 1) / (len(points) + 1))
+    points = history_of(seen.told, per_doubling=1)
+    work = _Progress(progress, [count**_DEARER for count in points] + [len(seen.told) ** _DEARER] * 2)
     influence, recommended = seen.influence(), seen.recommended()
     at = recommended["params"] if recommended else best.params if best else seen.insight.trials[-1].params
+    work.step()
+    history: dict[str, list[Level]] = {}
+    for count in points[:-1]:
+        _add(history, seen.before(count).levels(limits=False))
+        work.step()
+    levels = seen.levels()
+    _add(history, levels)
+    work.step()
+    findings = seen.check()
+    work.step()
     return Gathered(
         definition=definition,
         trials=trials,
         best=best,
         recommended=recommended,
-        levels=seen.levels(),
+        levels=levels,
         history=history,
         influence=influence,
         blame=seen.blame(),
         slices=_slices(seen, influence, at),
         when=when,
         more=more,
-        findings=seen.check(),
+        findings=findings,
     )
+
+
+def _add(history: dict[str, list[Level]], levels: dict[str, Level]) -> None:
+    for name, level in levels.items():
+        history.setdefault(name, []).append(level)
+
+
+class _Progress:
+    """The fraction of the work that is done, by what each step is expected to take."""
+
+    def __init__(self, progress: Callable[[float], None], expected: list[float]) -> None:
+        self._progress, self._left, self._total = progress, list(expected), sum(expected)
+
+    def step(self) -> None:
+        """One more step is done."""
+        self._left.pop(0)
+        self._progress(1.0 - sum(self._left) / self._total)
 
 
 def _slices(seen: Overview, influence: dict[str, dict[str, float]], at: dict[str, Any]) -> list[Slice]:

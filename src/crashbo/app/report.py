@@ -3,6 +3,7 @@
 May import every other layer.
 """
 
+import tempfile
 from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
@@ -34,6 +35,19 @@ def write(gathered: Gathered, path: Path, pngs: Path | None = None) -> list[Path
     for name, png in drawn.items():
         (pngs / f"{name}.png").write_bytes(png)
     return [pngs / f"{name}.png" for name in drawn]
+
+
+def check_places(path: Path, pngs: Path | None = None) -> None:
+    """Raise the OSError that `write` would raise; what is there stays as it is."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    is_new = not path.exists()
+    path.open("ab").close()
+    if is_new:
+        path.unlink()
+    if pngs is not None:
+        pngs.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=pngs):
+            pass
 
 
 def of_bench(bench: Bench) -> str:

@@ -67,8 +67,9 @@ def draw_level(g: Gathered, name: str, levels: list[Level]) -> Figure:
         )
         axes.plot(x, value, color=LEVEL, linewidth=1.8)
     seen = [t for t in g.trials if name in t.measured and t.state not in ("void", "pending")]
-    for t in seen:
-        axes.plot([t.number], [t.measured[name]], **_marker(t.state))
+    for state in LOOKS:
+        of = [t for t in seen if t.state == state]
+        axes.plot([t.number for t in of], [t.measured[name] for t in of], **_marker(state))
     values = np.array([t.measured[name] for t in seen] or [level[1] for level in known] or [0.0], dtype=float)
     axes.set_ylim(*_ends(values, [end for end in known[-1][1:] if end is not None] if known else []))
     _rail(axes, [t for t in g.trials if LOOKS[t.state].rail and (name not in t.measured or t.state == "void")])
@@ -171,20 +172,19 @@ def _rail(axes: Axes, trials: list[Trial]) -> None:
 
 
 def _dots(axes: Axes, g: Gathered, names: tuple[str, ...]) -> None:
-    for t in g.trials:
-        if not t.counts:
-            continue
-        at = [_coordinates(g, name, [t.params[name]]) for name in names]
-        if t.state == "crash":
-            axes.plot(*at, "x", color="white", markersize=7, markeredgewidth=3.6)
-            axes.plot(*at, "x", color=CRASH, markersize=7, markeredgewidth=2.0)
-        elif t.state == "stopped":
-            axes.plot(*at, **_marker(t.state) | {"markeredgecolor": "white"})
-        else:
-            best = g.best is not None and t.number == g.best.number
-            axes.plot(
-                *at, "o", color="#F0E442" if best else "white", markeredgecolor="black", markersize=7 if best else 4
-            )
+    told = [t for t in g.trials if t.counts]
+    best = [t for t in told if g.best is not None and t.number == g.best.number]
+    of_state = {state: [t for t in told if t.state == state and t not in best] for state in LOOKS}
+
+    def draw(trials: list[Trial], *form: str, **look: Any) -> None:
+        at = [_coordinates(g, name, [t.params[name] for t in trials]) for name in names]
+        axes.plot(*at, *form, **{"linestyle": "none"} | look)
+
+    draw(of_state["success"], "o", color="white", markeredgecolor="black", markersize=4)
+    draw(of_state["stopped"], **_marker("stopped") | {"markeredgecolor": "white"})
+    for colour, width in (("white", 3.6), (CRASH, 2.0)):
+        draw(of_state["crash"], "x", color=colour, markersize=7, markeredgewidth=width)
+    draw(best, "o", color="#F0E442", markeredgecolor="black", markersize=7)
 
 
 def _name_axes(axes: Axes, g: Gathered, names: tuple[str, ...]) -> None:

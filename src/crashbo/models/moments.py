@@ -67,6 +67,15 @@ class Moments:
         weights[i] += 1.0
         return Covariance(distances, self.kernel, self.lengthscales[0], float(self.outputscale[0]), weights)
 
+    def root_of_reduction(self, Z: Array) -> Array:
+        """A, (n, m): by A'A the first posterior's covariance at Z lies below the prior's, both of unit variance.
+
+        Only without sites of negative precision, such as of a regression.
+        """
+        first = self.posteriors[0]
+        assert first.R is None
+        return first.F_times(self.kernel.matrix(self.X, Z, self.lengthscales[0]))
+
     def _sums(self, k: Array, slope: Array, m: int) -> tuple[Array, Array, Array]:
         """Mean, variance, and sums of b k' and of k' W k over the trials, times their x and alone, (2, K, m, D + 1)."""
         K, D = self.lengthscales.shape

@@ -58,8 +58,8 @@ def minimise(
         objective: values (k,) and gradients (k, D) at k points, given with the indices of the starts they belong to.
             Where they are not finite a start backtracks, or ends if it is at its first point.
         starts: (m, D), within the box.
-        low: least coordinates, (D,).
-        high: largest coordinates, (D,).
+        low: least coordinates, (D,), or of each start, (m, D).
+        high: largest coordinates, likewise.
         evaluations: at most this many.
         enough: the gain below which going on does not pay.
         reach: no step moves a coordinate by more; the first does by as much, if nothing is known of the curvature.
@@ -70,6 +70,7 @@ def minimise(
     """
     x = np.array(starts)
     m, D = x.shape
+    low, high = np.broadcast_to(low, x.shape), np.broadcast_to(high, x.shape)
     everyone = np.arange(m)
     f, g = objective(x, everyone)
     used = 1
@@ -84,7 +85,7 @@ def minimise(
     while True:
         if turned.any():
             i = _which(turned)
-            d[i], slope = _direction(x[i], g[i], H[i], low, high)
+            d[i], slope = _direction(x[i], g[i], H[i], low[i], high[i])
             most = reach / np.maximum(np.abs(d[i]).max(axis=1), 1e-300)
             t[i] = np.where(fresh[i], most, np.minimum(most, 1.0))
             alive[i] = (slope < 0.0) & ((-0.5 * slope >= enough) | (idle[i] == 0))
@@ -94,7 +95,7 @@ def minimise(
         if used >= evaluations or not alive.any():
             return Descent(x, f, used)
         i = _which(alive)
-        x_new = np.minimum(np.maximum(x[i] + t[i, None] * d[i], low), high)
+        x_new = np.minimum(np.maximum(x[i] + t[i, None] * d[i], low[i]), high[i])
         f_new, g_new = objective(x_new, everyone[i])
         used += 1
         s = x_new - x[i]

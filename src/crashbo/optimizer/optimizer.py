@@ -8,7 +8,7 @@ import logging
 import threading
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import wraps
 from typing import Any, NamedTuple, ParamSpec, TypeVar, Unpack, overload
@@ -33,7 +33,7 @@ from crashbo.search.design import Design
 from crashbo.search.risk import is_bold, is_spent
 from crashbo.search.space import Params, Space
 from crashbo.search.surrogates import Memory, Observations, Surrogates
-from crashbo.strategies.base import Task, checked_proposal
+from crashbo.strategies.base import Proposal, Task, checked_proposal
 
 Array = NDArray[np.float64]
 P = ParamSpec("P")
@@ -108,6 +108,7 @@ class Optimizer:
         self._cached: tuple[tuple[int, int], Surrogates] | None = None  # what the next ask goes by
         self._viewed: tuple[tuple[int, int], View] | None = None
         self._limits: tuple[tuple[int, int, float | None], dict[str, float]] | None = None  # of the last guard
+        self._table: View | None = None  # of the first of several trials in a row that were not proposed here
         self._told = 0
         self._warned: set[str] = set()
 
@@ -118,11 +119,17 @@ class Optimizer:
     @_in_turn
     def ask_batch(self, n: int) -> list[Trial]:
         """The next n trials to run at the same time, chosen from one fit: each knows of those before it."""
-        batch: list[Trial] = []
-        for _ in range(counted("n", n, "One trial is ask().", least=0)):
-            batch.append(self._next_trial(share_fit=bool(batch)))
-            self._trials[batch[-1].number] = batch[-1]
-        return [replace(trial, params=dict(trial.params)) for trial in batch]  # theirs to change, not the study's
+        return [trial for some in self._batch(n) for trial in _theirs(some)]
+
+    def ask_stream(self, n: int) -> Iterator[list[Trial]]:
+        """The trials of `ask_batch`, a few at a time, as soon as they are chosen."""
+        batch = self._batch(n)
+        while True:
+            with self._turn:
+                some = next(batch, None)
+            if some is None:
+                return
+            yield _theirs(some)
 
     @_in_turn
     @takes_said
@@ -284,6 +291,7 @@ class Optimizer:
         new._queue = [queued for queued in self._queue if new.space.accepts(queued.params)]
         new._design = self._design.fitted_to(new.space)
         new._memory, new._cached, new._viewed, new._limits, new._points = None, None, None, None, {}
+        new._table = None
         new._rng = copy.deepcopy(self._rng)
         return new
 
@@ -349,6 +357,39 @@ class Optimizer:
     def _next(self) -> int:
         return max(self._trials, default=-1) + 1
 
+    def _batch(self, n: int) -> Iterator[list[Trial]]:
+        """The next n trials, a few at a time; each is pending before the next ones are chosen."""
+        n = counted("n", n, "One trial is ask().", least=0)
+        more, some, begun = strategies.further(self.study.strategy), list[Trial](), False
+        while n > 0:
+            self._table = None
+            trial = self._next_trial(share_fit=begun)
+            self._trials[trial.number] = trial
+            some, begun, n = [*some, trial], True, n - 1
+            if n > 0 and trial.origin != "search":  # it cost next to nothing
+                continue
+            yield some
+            some = []
+            if more is None or n == 0:
+                continue
+            now = self._task(share_fit=True)
+            for proposals in more(now, n, self._rng):
+                some = self._handed_out(now, proposals)
+                self._trials |= {t.number: t for t in some}
+                yield some
+                n -= len(some)
+
+    def _handed_out(self, now: Task, proposals: Sequence[Proposal]) -> list[Trial]:
+        """Trials of points that the search has chosen together."""
+        some = [checked_proposal(proposal, self.space) for proposal in proposals]
+        params = [self.space.decode(proposal.x) for proposal in some]
+        X = np.array([self.space.encode(p) for p in params])
+        before, p = (np.exp(stage(X)) for stage in (now.safety.wary, now.safety.corrected))
+        return [
+            Trial(self._next + i, params[i], admissible=s.admissible, p_safe=float(p[i]), p_model=float(before[i]))
+            for i, s in enumerate(some)
+        ]
+
     def _next_trial(self, *, share_fit: bool = False) -> Trial:
         if self._queue:
             first, *self._queue = self._queue
@@ -413,6 +454,7 @@ class Optimizer:
 
     def _find(self, trial: Trial | int | Params) -> Trial:
         if isinstance(trial, Trial | int | np.integer):
+            self._table = None
             number = trial.number if isinstance(trial, Trial) else int(trial)
             if number not in self._trials:
                 raise ValueError(f"trial must be one of this study; got number {number}. Tell params for a new one.")
@@ -424,13 +466,21 @@ class Optimizer:
                 )
             return found
         params = self.space.check(trial)
-        return Trial(self._next, params, origin="told", p_safe=self._known_p_safe(params))
+        if self._table is None and self._memory is not None:
+            self._table = self.view  # a table of trials is told row by row: one fit for all
+        p = np.nan if self._table is None else float(self._table.p_safe(params))
+        return Trial(self._next, params, origin="told", p_safe=None if np.isnan(p) else p)
 
     def _warn_once(self, kind: str, words: str) -> None:
         if kind not in self._warned:
             self._warned.add(kind)
             _log.warning(words)
             warnings.warn(words, RuntimeWarning, stacklevel=4)
+
+
+def _theirs(trials: Sequence[Trial]) -> list[Trial]:
+    """Trials to hand out: who asked may change their params, and the study's stay as they are."""
+    return [replace(trial, params=dict(trial.params)) for trial in trials]
 
 
 def _words(trial: Trial) -> str:

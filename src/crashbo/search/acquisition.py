@@ -120,6 +120,14 @@ class Flat:
         return np.zeros(len(X)), np.zeros_like(X)
 
 
+def log_improvement(mean: Array, var: Array, eta: float, noise_std: float = 0.0, beside: Array | None = None) -> Array:
+    """log EI over eta of costs with these moments; `beside` are their covariances with the incumbent. See LogEI."""
+    apart = var if beside is None else np.hypot(var - beside, _HARDLY * var)
+    std = apart / np.sqrt(var + noise_std**2)
+    value: Array = np.log(std) + log_unit_improvement((eta - mean) / std)[0]
+    return value
+
+
 @dataclass(frozen=True)
 class LogEI:
     """log expected improvement of a cost posterior over eta.
@@ -137,10 +145,8 @@ class LogEI:
     def __call__(self, X: Array) -> Array:
         """log EI at X."""
         mean, var = self.cost.predict(0, X)
-        apart = var if self._beside is None else np.hypot(var - self._beside.at(X), _HARDLY * var)
-        std = apart / np.sqrt(var + self.noise_std**2)
-        value: Array = np.log(std) + log_unit_improvement((self.eta - mean) / std)[0]
-        return value
+        beside = None if self._beside is None else self._beside.at(X)
+        return log_improvement(mean, var, self.eta, self.noise_std, beside)
 
     def with_gradient(self, X: Array) -> ValueAndGradient:
         """log EI at X and its gradient."""

@@ -173,18 +173,21 @@ def screen_around(
     return Screen(X, gamma(X), np.maximum(_APART * lengthscales, _LEAST_APART), box)
 
 
-def narrowed(screened: Screen, worth: Array, gamma: Utility | None, trials: int) -> tuple[Screen, Array]:
+def narrowed(
+    screened: Screen, worth: Array, gamma: Utility | None, trials: int, *, times: int = 1
+) -> tuple[Screen, Array]:
     """The candidates that may matter after this many trials, with P(safe) by `gamma`, and their worth.
 
     The screen's own P(safe) is a rough one, unless there is no better `gamma`. Kept are the safest, the most valuable
-    above every level near which a floor may lie, and some all over the space, for other utilities.
+    above every level near which a floor may lie, and some all over the space, for other utilities; of all that so many
+    `times` as for one trial.
     """
     values, effort = worth + screened.log_gamma, Effort.after(trials)
     ranks = [np.where(screened.log_gamma >= np.log(level), values, -np.inf) for level in _LEVELS]
     kept = np.zeros(len(values), dtype=bool)
-    kept[: effort.spread] = True
+    kept[: times * effort.spread] = True
     for rank in (screened.log_gamma, *ranks):
-        kept[np.argsort(-rank, kind="stable")[: effort.kept]] = True
+        kept[np.argsort(-rank, kind="stable")[: times * effort.kept]] = True
     X = screened.X[kept]
     log_gamma = screened.log_gamma[kept] if gamma is None else gamma(X)
     return replace(screened, X=X, log_gamma=log_gamma), worth[kept]

@@ -37,12 +37,17 @@ _LEAST_SPREAD = 3.0  # times the noise
 def improvement(models: Surrogates, screened: Screen, floor: float, log_noise: float) -> tuple[LogEI, Array]:
     """Expected improvement under the least doubt that leaves something to gain, or the last; and the screen's."""
     admissible = screened.log_gamma >= np.log(max(floor, LEAST))
-    for cost in chain(_shortened(models), _filled(models)):
-        found = LogEI(cost, float(cost.mean_at_trials(0).min()))
+    for found in levels(models):
         worth = found(screened.X)
         if np.max(worth + screened.log_gamma, where=admissible, initial=-np.inf) > log_noise:
             break
     return found, worth
+
+
+def levels(models: Surrogates) -> Iterator[LogEI]:
+    """Expected improvement under ever more doubt."""
+    for cost in chain(_shortened(models), _filled(models)):
+        yield LogEI(cost, float(cost.mean_at_trials(0).min()))
 
 
 def _shortened(models: Surrogates) -> Iterator[Posterior]:

@@ -71,10 +71,12 @@ def ascend(
     widths: Array | None = None,
     evaluations: int = EVALUATIONS,
     enough: float = ENOUGH,
+    around: Array | None = None,
 ) -> Array:
     """Where quasi-Newton ascent leads from each start, moving only the `free` coordinates between low and high.
 
-    `widths` are the relative length scales of the coordinates: the first steps are longer along wide ones.
+    `widths` are the relative length scales of the coordinates: the first steps are longer along wide ones. With
+    `around` each start keeps all coordinates within so much of where it began, and none ends because another is ahead.
     """
     if len(starts) == 0 or not free.any():
         return starts
@@ -87,7 +89,9 @@ def ascend(
         return -value, -gradient[:, free] * unit
 
     low, high = np.zeros(len(free)) if low is None else low, np.ones(len(free)) if high is None else high
-    ends_at = (end[free] / unit for end in (low, high))
+    if around is not None:
+        low, high = np.maximum(low, starts - around[:, None]), np.minimum(high, starts + around[:, None])
+    ends_at = (end[..., free] / unit for end in (low, high))
     found = bfgs.minimise(
         negative,
         starts[:, free] / unit,
@@ -95,10 +99,10 @@ def ascend(
         evaluations=evaluations,
         enough=enough,
         reach=_REACH,
-        hopeless=_HOPELESS,
+        hopeless=_HOPELESS if around is None else np.inf,
     )
     ends = starts.copy()
-    ends[:, free] = np.clip(found.x * unit, low[free], high[free])
+    ends[:, free] = np.clip(found.x * unit, low[..., free], high[..., free])
     return ends
 
 

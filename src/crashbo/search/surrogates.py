@@ -250,8 +250,9 @@ class Surrogates:
         """The same fit with other pending trials: nothing is learnt from those."""
         if self.cost is None:
             return self
-        measured, n = self.cost.data, self.successes
-        alone = latent.condition(measured_data(measured.X[:n], measured.Y[0, :n]), self.cost.hypers)
+        measured, n, alone = self.cost.data, self.successes, self.cost
+        if len(measured.X) > n:
+            alone = latent.condition(measured_data(measured.X[:n], measured.Y[0, :n]), self.cost.hypers)
         other = replace(self, cost=with_pending(alone, pending))
         if "crash_model" in vars(self):  # with the densities of thresholds, of which ask and guard both ask
             vars(other)["crash_model"] = self.crash_model

@@ -13,8 +13,8 @@ from crashbo.search import own
 from crashbo.search.risk import Paper, Price, Risk
 from crashbo.search.space import Space
 from crashbo.search.surrogates import GivenThreshold
-from crashbo.strategies import eic_classifier, eicc, floor_padding, random, sobol
-from crashbo.strategies.base import Demanding, Proposal, Strategy, Task
+from crashbo.strategies import eic_classifier, eicc, eicc_batch, floor_padding, random, sobol
+from crashbo.strategies.base import Demanding, Further, Proposal, Strategy, Task
 from crashbo.strategies.eic import Eic
 from crashbo.strategies.penalties import AdaptiveCost, HighCost, MiddleCost
 from crashbo.strategies.pibu import Pibu
@@ -74,6 +74,11 @@ def get(strategy: str | Strategy | Mapping[str, Any]) -> Strategy:
         f"strategy must be one of {', '.join(_STRATEGIES)}, or a function of a task and a random generator; "
         f"got {strategy!r}. 'eicc' is the default."
     )
+
+
+def further(strategy: Strategy) -> Further | None:
+    """What chooses several trials at once more cheaply than one by one, if the strategy has that."""
+    return eicc_batch.further if strategy is eicc.propose else None
 
 
 def plain(strategy: Strategy) -> str | dict[str, Any]:

@@ -3,6 +3,7 @@
 May import search and below.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Protocol, runtime_checkable
@@ -95,6 +96,13 @@ class Strategy(Protocol):
 
     def __call__(self, task: Task, rng: np.random.Generator, /) -> Proposal:
         """What to try next."""
+
+
+class Further(Protocol):
+    """More points of a study beside those that are pending, a few at a time: for several trials at once."""
+
+    def __call__(self, task: Task, count: int, rng: np.random.Generator, /) -> Iterator[list[Proposal]]:
+        """`count` of them."""
 
 
 @runtime_checkable

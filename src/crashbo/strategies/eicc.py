@@ -40,7 +40,7 @@ Gamma = Safety | LogGamma  # of the paper's rule the latter
 # judgement: on the safe side
 _PROVEN = 0.995  # P(safe) of a success that may be repeated when no crash is left: one near its threshold may yet crash
 _LIKELY = 0.5  # P(safe), where nothing is left to gain, of a new setting of few, and of a success that is tried again
-_BESIDE = 0.01  # in every coordinate: a trial so near another tells little
+BESIDE = 0.01  # in every coordinate: a trial so near another tells little
 _FIRST = 5  # trials of a bold study before it looks for gain
 _TO_A_REPEAT = 10  # costs to each that was a repeat for the noise, at least
 _LOOKED_AT = 16  # points of which a study that looks around takes one
@@ -52,16 +52,16 @@ def propose(task: Task, rng: np.random.Generator) -> Proposal:
     gamma = task.safety.averaged if isinstance(task.risk, Paper) else task.safety
     if models.cost is None and not isinstance(task.risk, Price | Budget):
         return _safest(task, gamma, rng)
-    if models.cost is None or _is_early(task):
+    if models.cost is None or is_early(task):
         return _look_around(task, gamma, rng)
     improvement, whole = _improvement(task), Box.whole(task.space, task.dead_ends)
     box = whole if _leaps(task) else Box.near(task.space, task.seen.X[task.seen.succeeded], task.dead_ends)
     screened, worth, situation = _screened(task, gamma, improvement, box, rng)
-    if box is not whole and _is_searched(task, situation):  # here, not everywhere
+    if box is not whole and is_searched(task.risk, situation):  # here, not everywhere
         screened, worth, situation = _screened(task, gamma, improvement, whole, rng)
     floor, price = floor_of(task.risk, situation), price_of(task.risk, situation)
-    if floor >= 1.0 and (proven := _success(task, gamma, _PROVEN)) is not None:
-        return Proposal(proven.x, float(np.exp(proven.log_gamma)))
+    if floor >= 1.0 and (again := proven(task)) is not None:
+        return Proposal(again.x, float(np.exp(again.log_gamma)))
     if _is_for_a_repeat(task) and (again := _success(task, gamma, max(SURE, floor))) is not None:
         p = float(np.exp(again.log_gamma))
         if p >= max(SURE, floor) - TOLERANCE:
@@ -77,14 +77,14 @@ def propose(task: Task, rng: np.random.Generator) -> Proposal:
         utility = apart = Apart(improvement, task.seen.pending, screened.apart)
         worth = worth + apart.log_share(screened.X)
     found = candidates.best(task.space, screened, utility, gamma, score, taken, worth)
-    least = _least(task.risk, floor)
+    least = least_of(task.risk, floor)
     if np.exp(found.log_gamma) < least:
         safest = candidates.best(task.space, screened, Flat(), gamma, Score(), taken)
         found = safest if safest.log_gamma > found.log_gamma else found
     if exhausted and _tells_nothing(task, found.x):
         found = _useful_all_the_same(task, gamma, screened, least) or found
     if task.space.size < np.inf:
-        found = _in_a_finite_space(task, gamma, found, least)
+        found = in_a_finite_space(task, gamma, found, least)
     p = float(np.exp(found.log_gamma))
     return Proposal(found.x, p, admissible=p >= least)
 
@@ -101,13 +101,13 @@ def _screened(task: Task, gamma: Gamma, improvement: LogEI, box: Box, rng: np.ra
     rough = candidates.screen(task.space, models, replace(gamma, ensemble=models.ensemble.middle), box, rng=rng)
     ensemble_gamma = gamma if models.ensemble.is_several else None
     kept, worth = candidates.narrowed(rough, improvement(rough.X), ensemble_gamma, len(task.seen.numbers))
-    return _Screened(kept, worth, _situation(task, kept, worth))
+    return _Screened(kept, worth, situation_of(task, kept, worth))
 
 
-def _is_searched(task: Task, situation: Situation) -> bool:
+def is_searched(risk: Risk, situation: Situation) -> bool:
     """Whether what is left to gain here is not worth a trial, or not a crash."""
-    dear = isinstance(task.risk, Price) and situation.is_dear(situation.within_reach(IMAGINED), task.risk.crash)
-    return dear or situation.is_exhausted(floor_of(task.risk, situation))
+    dear = isinstance(risk, Price) and situation.is_dear(situation.within_reach(IMAGINED), risk.crash)
+    return dear or situation.is_exhausted(floor_of(risk, situation))
 
 
 def _look_elsewhere(
@@ -124,7 +124,7 @@ def _look_elsewhere(
     log_gamma = gamma(X)
     hopeful = (log_gamma >= np.log(situation.hopeful(task.risk.crash))) & (log_gamma < np.log(SURE))
     hopeful &= improvement(X) + log_gamma >= situation.log_worthwhile
-    hopeful &= ~is_near(X, task.visited, _BESIDE)
+    hopeful &= ~is_near(X, task.visited, BESIDE)
     if not hopeful.any():
         return None
     return _emptiest(task, X[hopeful], log_gamma[hopeful])
@@ -132,12 +132,22 @@ def _look_elsewhere(
 
 def _tells_nothing(task: Task, x: Array) -> bool:
     """Whether x lies beside a trial that is under way, or a success that was worse than the best."""
+    known = np.vstack([worse_successes(task), task.seen.pending])
+    return bool(is_near(x[None], known, BESIDE)[0])
+
+
+def worse_successes(task: Task) -> Array:
+    """The points of successes that were plainly worse than the best."""
     models = task.surrogates
     assert models.cost is not None
     n = models.successes
     worse = models.cost.mean_at_trials(0)[:n] > models.eta + models.resolution
-    known = np.vstack([models.cost.data.X[:n][worse], task.seen.pending])
-    return bool(is_near(x[None], known, _BESIDE)[0])
+    return models.cost.data.X[:n][worse]
+
+
+def proven(task: Task) -> Found | None:
+    """What is repeated when no crash is left to risk."""
+    return _success(task, task.safety, _PROVEN)
 
 
 def _useful_all_the_same(task: Task, gamma: Gamma, screened: Screen, least: float) -> Found | None:
@@ -174,7 +184,7 @@ def _improvement(task: Task) -> LogEI:
     return models.improvement
 
 
-def _is_early(task: Task) -> bool:
+def is_early(task: Task) -> bool:
     """Whether a study still looks around: in its first trials, and while an option was never tried."""
     return isinstance(task.risk, Price) and (len(task.visited) < _FIRST or task.space.lacks_options(task.visited))
 
@@ -223,7 +233,7 @@ def _is_for_a_repeat(task: Task) -> bool:
     return _TO_A_REPEAT * (repeats + 1) <= len(X)
 
 
-def _in_a_finite_space(task: Task, gamma: Gamma, found: Found, least: float) -> Found:
+def in_a_finite_space(task: Task, gamma: Gamma, found: Found, least: float) -> Found:
     """What was found, or a success again: where nothing new is left, or nothing safe enough."""
     nothing_new = candidates.is_taken(found.x[None], task.taken)[0]
     if isinstance(task.risk, Price):
@@ -242,10 +252,11 @@ def _safest(task: Task, gamma: Gamma, rng: np.random.Generator) -> Proposal:
     found = candidates.best(task.space, screened, Flat(), wary, Score(), task.taken)
     p = float(np.exp(gamma(found.x[None])[0]))
     spent = is_spent(task.risk, task.seen.crashed, len(task.seen.pending))
-    return Proposal(found.x, p, admissible=p >= _least(task.risk, 0.0) and not spent)
+    return Proposal(found.x, p, admissible=p >= least_of(task.risk, 0.0) and not spent)
 
 
-def _situation(task: Task, screened: Screen, worth: Array) -> Situation:
+def situation_of(task: Task, screened: Screen, worth: Array) -> Situation:
+    """What a risk may use, by these candidates."""
     models = task.surrogates
     return Situation(
         log_value=worth + screened.log_gamma,
@@ -278,6 +289,6 @@ def _success(task: Task, gamma: Gamma, least: float) -> Found | None:
     return Found(X[i], float(log_gamma[i]))
 
 
-def _least(risk: Risk, floor: float) -> float:
+def least_of(risk: Risk, floor: float) -> float:
     """P(safe) at which a point is still admissible."""
     return floor - TOLERANCE if not isinstance(risk, MinSafe) else max(risk.p - TOLERANCE, LEAST)

@@ -7,7 +7,7 @@ since everything that is written about a trial goes through the one lock of one 
 
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -26,7 +26,7 @@ from crashbo.app.bench.definition import Definition, check_text, extras_in
 from crashbo.app.bench.fair_lock import FairLock
 from crashbo.integrations.optuna import Insight, insight, keys
 from crashbo.integrations.optuna.corrections import Correction, Version
-from crashbo.integrations.optuna.ledger import Entry, Ledger, entries_of, space_of
+from crashbo.integrations.optuna.ledger import Entry, Ledger, Order, entries_of, space_of
 from crashbo.integrations.optuna.proposer import Batch, Proposer
 from crashbo.integrations.optuna.settings import Settings
 from crashbo.optimizer.records import Trial
@@ -36,7 +36,7 @@ from crashbo.optimizer.told import Told, judge
 _INSTANT = 1e-3  # seconds between two places in the order of what is told, where the clock was set back
 _ROUNDS = 5  # proposals in a row, if others have taken the same points in the meantime
 
-Propose = Callable[[int, int], Batch]  # see Proposer.propose
+Propose = Callable[[int, int, bool], Batch | None]  # see Proposer.some: count, turn, onward
 
 
 @dataclass(frozen=True)
@@ -73,10 +73,11 @@ class Bench:
 
     def __init__(self, ledger: Ledger, propose: Propose | None = None) -> None:
         self.ledger = ledger
-        self._propose = propose or Proposer(ledger.study).propose
+        self._propose = propose or _here(Proposer(ledger.study))
         self._writing = FairLock()
         self._waiting: deque[_PendingTell] = deque()  # outcomes to be written
         self._open: tuple[Settings, dict[int, Entry]] = Settings(), {}  # running trials, as last read: a cache
+        self._ours: set[int] = set()  # trials that were handed out since the storage was last read to choose some
         self._latest: float | None = None  # the latest place in the order of what was told
 
     @staticmethod
@@ -127,19 +128,34 @@ class Bench:
 
     def ask_batch(self, asked: Sequence[Asked]) -> list[Trial]:
         """The next trials for several requests at the same time, all from one fit."""
+        given = dict(self.ask_each(asked))
+        return [given[i] for i in range(len(asked))]
+
+    def ask_each(self, asked: Sequence[Asked], *, onward: bool = False) -> Iterator[tuple[int, Trial]]:
+        """The next trials for several requests, each with the index of its request, as soon as they are chosen.
+
+        Args:
+            asked: the requests.
+            onward: whether more from the last fit will do, of which what was told since knows nothing.
+        """
         for each in asked:
             each.check()
-        given: dict[int, int] = {}  # index in `asked` to number of trial
+        if not self.ledger.has_parameters:
+            raise Conflict("study must have parameters to be asked; it has none. Make it with: crashbo new")
+        given: set[int] = set()  # indices in `asked`
         for turn in range(_ROUNDS):
-            missing = self._recognised(asked, given)
+            for i, trial in self._recognised(asked, given):
+                given.add(i)
+                yield i, trial
+            missing = _first_of_each(asked, given)
             if not missing:
-                break
+                return
             self._check_not_halted()
-            self._hand_out(asked, missing, given, turn)
-        else:
+            for i, trial in self._hand_out(asked, missing, turn, onward and turn == 0):
+                given.add(i)
+                yield i, trial
+        if len(given) < len(asked):
             raise Conflict("others took every trial that was chosen. Ask again.")
-        trials = self.trials
-        return [trials[given[i]] for i in range(len(asked))]
 
     def tell(self, number: int, told: Told, *, request: str | None = None, who: str = "") -> Trial:
         """Report the outcome of a trial. Repeating it has no effect; to change it, use `fix`.
@@ -276,12 +292,12 @@ class Bench:
     @property
     def id(self) -> str:
         """What no other study is called, for the ids of its trials."""
-        return str(self.ledger.read().attrs.get(store.ID) or self.ledger.name)
+        return str(self.ledger.attrs.get(store.ID) or self.ledger.name)
 
     @property
     def halted(self) -> dict[str, Any] | None:
         """Since when no trial is handed out, by whom and why; None if they are."""
-        return self.ledger.read().attrs.get(keys.HALTED) or None
+        return self.ledger.attrs.get(keys.HALTED) or None
 
     def halt(self, why: str = "", *, who: str = "") -> None:
         """Hand out no more trials, to anybody who asks a bench of this study, until `resume`."""
@@ -335,37 +351,52 @@ class Bench:
         for word, was_open in zip(words, counted, strict=True):
             word.counted = was_open
 
-    def _recognised(self, asked: Sequence[Asked], given: dict[int, int]) -> list[int]:
-        """Which requests still need a trial; those that were made before get their old one."""
-        if not self.ledger.read().distributions:
-            raise Conflict("study must have parameters to be asked; it has none. Make it with: crashbo new")
-        before = {e.request: e for e in reversed(self.entries()) if e.request is not None}
-        first: dict[str, int] = {}  # first index with this request id
+    def _recognised(self, asked: Sequence[Asked], given: Collection[int]) -> list[tuple[int, Trial]]:
+        """The trials of requests that were made before, with their indices."""
+        before = self.ledger.asked_by(each.request for i, each in enumerate(asked) if i not in given)
+        found = []
         for i, each in enumerate(asked):
-            if each.request is None:
+            if i in given or each.request not in before:
                 continue
-            first.setdefault(each.request, i)
-            elder = before.get(each.request)
-            if elder is None:
-                continue
+            elder = self.entry(before[each.request])
             if elder.asked != each.lease:
                 raise _reused(each.request)
-            number = elder.trial.number
-            if given.setdefault(i, number) != number:  # another process served the same request
-                self.void(given[i], "asked twice by the same request")
-                given[i] = number
-        return [i for i, each in enumerate(asked) if i not in given and first.get(each.request or "", i) == i]
+            found.append((i, elder.trial))
+        return found
 
-    def _hand_out(self, asked: Sequence[Asked], missing: list[int], given: dict[int, int], turn: int) -> None:
-        """Propose trials and write them; those whose points others have taken in the meantime stay missing."""
-        batch = self._propose(len(missing), turn)
-        ours: set[int] = set()
-        for i, planned in zip(missing, batch.planned, strict=True):
-            with self._writing:
-                number = self.ledger.hand_out(batch, planned, asked[i].request, asked[i].lease, ours)
-            if number is not None:
-                given[i] = number
-                ours.add(number)
+    def _hand_out(
+        self, asked: Sequence[Asked], missing: Sequence[int], turn: int, onward: bool
+    ) -> Iterator[tuple[int, Trial]]:
+        """Propose trials and write them, as they are chosen; those whose points others have taken stay missing."""
+        left = deque(missing)
+        while left:
+            batch = self._propose(len(left), turn, onward)
+            if batch is None and not onward:
+                return
+            if not onward:
+                self._ours = set()
+            onward = batch is not None
+            if batch is not None:
+                rows = [left.popleft() for _ in batch.planned]
+                orders = [Order(p, asked[i].request, asked[i].lease) for p, i in zip(batch.planned, rows, strict=True)]
+                with self._writing:
+                    entries = self.ledger.hand_out(batch, orders, self._ours)
+                yield from self._handed((i, entry) for i, entry in zip(rows, entries, strict=True) if entry is not None)
+
+    def _handed(self, pairs: Iterable[tuple[int, Entry]]) -> Iterator[tuple[int, Trial]]:
+        """Trials that were written; if another process has just served the same request, that one's."""
+        some = list(pairs)
+        self._ours |= {entry.trial.number for _, entry in some}
+        first = self.ledger.asked_by(entry.request for _, entry in some)
+        for i, entry in some:
+            number = entry.trial.number
+            elder = first.get(entry.request or "", number)
+            if elder == number:
+                self._open[1][number] = entry
+                yield i, entry.trial
+            else:
+                self.void(number, "asked twice by the same request")
+                yield i, self.entry(elder).trial
 
     def _read(self, number: int) -> tuple[Entry, Settings, Mapping[str, Any]]:
         found = None if isinstance(number, bool) or number < 0 else self.ledger.entry(number)
@@ -405,6 +436,20 @@ def _notes(request: str | None, who: str) -> dict[str, Any]:
 
 def _reused(request: str) -> Conflict:
     return Conflict(f"request must be a new id for another body; got {request!r} again. Choose another.")
+
+
+def _first_of_each(asked: Sequence[Asked], given: Collection[int]) -> list[int]:
+    """Indices of requests that need a trial; of equal ones the first."""
+    first: dict[str, int] = {}
+    for i, each in enumerate(asked):
+        if each.request is not None:
+            first.setdefault(each.request, i)
+    return [i for i, each in enumerate(asked) if i not in given and first.get(each.request or "", i) == i]
+
+
+def _here(proposer: Proposer) -> Propose:
+    """Choose in this thread."""
+    return lambda count, turn, onward: proposer.some(count, turn, onward=onward)
 
 
 def _latest_told(entries: list[Entry]) -> int:

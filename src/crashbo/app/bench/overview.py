@@ -22,7 +22,7 @@ Array = NDArray[np.float64]
 
 _GRID = 41  # points along an axis of a slice
 _PAIRS = 512  # points for estimating a parameter's influence
-HISTORY = 40  # maximum number of points of the thresholds' history
+_DENSE = 4  # told trials up to which every one is a point of the thresholds' history
 _DELTA = 0.1
 
 
@@ -89,11 +89,13 @@ class Overview:
         at = inward if inward is not None and axes.space.accepts(inward) else None
         return {name: _end(limit) for name, limit in self.view.limits(params=at).items()}
 
-    def levels(self) -> dict[str, Level]:
-        """The thresholds."""
-        number, limits = self.told[-1].number if self.told else -1, self.limits()
+    def levels(self, *, limits: bool = True) -> dict[str, Level]:
+        """The thresholds, with a guard's limits if those are wanted."""
+        number, ends = self.told[-1].number if self.told else -1, self.limits() if limits else {}
         return {
-            name: Level(len(self.told), number, c.value, _plain(c.interval), c.learned, c.proven, c.words, limits[name])
+            name: Level(
+                len(self.told), number, c.value, _plain(c.interval), c.learned, c.proven, c.words, ends.get(name)
+            )
             for name, c in self.view.thresholds.items()
         }
 
@@ -179,9 +181,21 @@ def _end(level: float) -> float | None:
     return level if math.isfinite(level) else None
 
 
-def history_points(told: int) -> list[int]:
-    """The numbers of told trials at which to show the thresholds: all, or evenly spread if there are many."""
-    return sorted({round(k) for k in np.linspace(1, told, min(told, HISTORY))}) if told else []
+def history_points(told: int, per_doubling: int = 2) -> list[int]:
+    """The numbers of told trials at which to show the thresholds: first all, then so many per doubling, and the last.
+
+    They do not move as trials are told, so that each has to be learnt only once; and what is learnt changes less and
+    less.
+    """
+    doublings = np.arange(0.0, np.log2(max(told, 1)), 1.0 / per_doubling)
+    spread = {round(k) for k in 2.0**doublings}
+    return sorted({k for k in range(1, _DENSE + 1) if k <= told} | {k for k in spread if k <= told} | {told} - {0})
+
+
+def history_of(told: Sequence[Trial], per_doubling: int = 2) -> list[int]:
+    """The same for these trials, without points amid a table that was imported: its order says nothing."""
+    imported = [t.origin == "told" for t in told]
+    return [k for k in history_points(len(told), per_doubling) if not all(imported[k - 1 : k + 1]) or k == len(told)]
 
 
 def grid_values(parameter: Parameter, size: int) -> list[Any]:

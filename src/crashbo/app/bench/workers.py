@@ -3,9 +3,9 @@
 May import every other layer.
 
 One process chooses the next trials, one evaluates the models for the page. Each reads the store itself and neither
-writes to it: they run at low priority, and a slow writer would block all others. What they remember is only a cache: a
-worker that dies is replaced, and its work is done again. So none is waited for at the end, and none outlives the
-server, however that ends.
+writes to it: a slow writer would block all others. The first is as urgent as the server, since whoever asks waits for
+it; the others run at low priority. What they remember is only a cache: a worker that dies is replaced, and its work is
+done again. So none is waited for at the end, and none outlives the server, however that ends.
 """
 
 import multiprocessing
@@ -15,20 +15,22 @@ import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from crashbo.app.bench.bench import Bench
-from crashbo.app.bench.overview import Expectation, Level, Overview, Slice
-from crashbo.integrations.optuna.proposer import Batch, Proposer
+from crashbo.app.bench.overview import Expectation, Level, Overview, Slice, history_of
+from crashbo.integrations.optuna.proposer import Batch, Planned, Proposer, models_of
 from crashbo.optimizer.checks.finding import Finding
 from crashbo.optimizer.records import Trial
+from crashbo.optimizer.saving import memory_out
 from crashbo.processes import Orphaned
 
 T = TypeVar("T")
 Digest = tuple[Any, ...]  # of the data that the models learn from
 _TRIES = 2
+_NICE = 10  # of what nobody waits for: those who ask or tell come first
 
 
 @dataclass(frozen=True)
@@ -42,8 +44,8 @@ class Place:
 class Worker:
     """One process that executes tasks for one study, one at a time. It is replaced if it dies."""
 
-    def __init__(self, place: Place) -> None:
-        self._place = place
+    def __init__(self, place: Place, niceness: int = _NICE) -> None:
+        self._place, self._niceness = place, niceness
         self._lock = threading.Lock()
         self._pool: ProcessPoolExecutor | None = None
         self._closed = False
@@ -55,7 +57,7 @@ class Worker:
                 raise BrokenProcessPool("the server is being stopped")
             if self._pool is None:
                 context = multiprocessing.get_context("spawn")
-                said = (self._place, os.getpid())
+                said = (self._place, os.getpid(), self._niceness)
                 self._pool = ProcessPoolExecutor(1, context, initializer=_settle, initargs=said)
             return self._pool.submit(function, *arguments)
 
@@ -83,15 +85,26 @@ class Worker:
 
 
 class Chooser:
-    """Chooses the next trials, in a process of its own."""
+    """Chooses the next trials, in a process of its own: no less urgent than the server, since whoever asks waits."""
 
     def __init__(self, place: Place) -> None:
-        self.worker = Worker(place)
+        self.worker = Worker(place, niceness=0)
         self._ahead: Future[None] | None = None
+        self._last: Batch | None = None  # of the last fit
+        self._fit: Fit | None = None  # news for it
 
-    def propose(self, count: int, turn: int) -> Batch:
-        """The next trials."""
-        return self.worker.run(_propose, count, turn)
+    def learn(self, fit: "Fit | None") -> None:
+        """A fit that another process made: while many ask, it saves one of its own."""
+        self._fit = fit or self._fit
+
+    def some(self, count: int, turn: int, onward: bool) -> Batch | None:
+        """The first of the next trials, as soon as they are chosen; see `Proposer.some`."""
+        fit, self._fit = self._fit, None
+        said = self.worker.run(_propose, count, turn, onward and self._last is not None, fit)
+        if isinstance(said, Batch):
+            self._last = said
+            return said
+        return None if said is None or self._last is None else replace(self._last, planned=said)
 
     def propose_ahead(self) -> None:
         """Choose the next trial now, so that the next request does not have to wait."""
@@ -104,6 +117,13 @@ class Chooser:
         return self._ahead is None or self._ahead.done()
 
 
+class Fit(NamedTuple):
+    """The models' memory of a fit, and what they are models of."""
+
+    key: tuple[Any, ...]
+    memory: Any
+
+
 @dataclass(frozen=True)
 class Picture:
     """Everything that a page shows about the models."""
@@ -114,6 +134,7 @@ class Picture:
     blame: dict[int, dict[str, float]]
     influence: dict[str, dict[str, float]]
     exhausted: bool  # whether nothing is left to gain
+    points: tuple[int, ...]  # numbers of told trials at which to show the thresholds
 
 
 class Viewer:
@@ -121,6 +142,10 @@ class Viewer:
 
     def __init__(self, place: Place) -> None:
         self.worker = Worker(place)
+
+    def fit(self) -> Fit | None:
+        """Fit the models, for the next picture; None before a trial was told."""
+        return self.worker.run(_fit)
 
     def picture(self) -> Picture | None:
         """What the models say about the study now; None before a trial was told."""
@@ -160,6 +185,7 @@ class _Cache:
     """What a worker keeps of its study, created when first needed."""
 
     place: Place
+    digest: Digest = ()  # of what the overview was learnt from
 
     @cached_property
     def bench(self) -> Bench:
@@ -177,12 +203,12 @@ class _Cache:
 _cache = _Cache(Place("", ""))
 
 
-def _settle(place: Place, server: int) -> None:
-    """Prepare a worker process: low priority, so that those who tell results come first."""
+def _settle(place: Place, server: int, niceness: int) -> None:
+    """Prepare a worker process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is handled by the server
     Orphaned(server).end_when_true()  # else it would wait for its next task for ever
-    if hasattr(os, "nice"):
-        os.nice(10)
+    if niceness and hasattr(os, "nice"):
+        os.nice(niceness)
     _cache.place = place
 
 
@@ -196,21 +222,32 @@ def limits_of(bench: Bench, params: dict[str, Any] | None = None) -> dict[str, f
     return Overview(bench.insight()).limits(params)
 
 
-def _propose(count: int, turn: int) -> Batch:
-    return _cache.proposer.propose(count, turn)
+def _propose(count: int, turn: int, onward: bool, fit: Fit | None) -> Batch | tuple[Planned, ...] | None:
+    """The first trials of a batch; onward the trials alone, since the rest is known and large."""
+    if fit is not None:
+        _cache.proposer.learn(fit.key, fit.memory)
+    found = _cache.proposer.some(count, turn, onward=onward)
+    return found.planned if onward and found is not None else found
 
 
 def _propose_ahead() -> None:
     _cache.proposer.propose_ahead()
 
 
+def _fit() -> Fit | None:
+    _cache.digest = digest_of(_cache.bench.trials)
+    # Trials told from here on may already be included: then the picture is computed once more.
+    _cache.overview = Overview(_cache.bench.insight())
+    models = _cache.overview.view.models if _cache.digest else None
+    return None if models is None else Fit(models_of(_cache.overview.insight.snapshot), memory_out(models.memory))
+
+
 def _picture() -> Picture | None:
-    digest = digest_of(_cache.bench.trials)
+    digest, seen = _cache.digest, _cache.overview
     if not digest:
         return None
-    # Trials told from here on may already be included: then the picture is computed once more.
-    seen = _cache.overview = Overview(_cache.bench.insight())
-    return Picture(digest, seen.levels(), seen.recommended(), seen.blame(), seen.influence(), seen.exhausted())
+    points = tuple(history_of(seen.told))
+    return Picture(digest, seen.levels(), seen.recommended(), seen.blame(), seen.influence(), seen.exhausted(), points)
 
 
 def _expect(params: list[dict[str, Any]]) -> list[Expectation]:
@@ -228,4 +265,4 @@ def _check(voids: int) -> list[Finding]:
 
 
 def _levels_before(count: int) -> dict[str, Level]:
-    return _cache.overview.before(count).levels()
+    return _cache.overview.before(count).levels(limits=False)

@@ -31,13 +31,13 @@ def _report(options: argparse.Namespace) -> Answer:
 
     name = "".join(c if c.isalnum() or c in "-_." else "_" for c in bench.ledger.name)
     path = options.output or Path(f"{name}.html")
-    with patience("writing the report") as share:
-        gathered = gather(bench, share)
-        try:
-            figures = report.write(gathered, path, options.png)
-        except OSError as error:
-            rule = "--output and --png must be places that can be written to"
-            raise Refusal(f"{rule}; got {error.filename!r} ({error.strerror}). Name others.") from None
+    try:
+        report.check_places(path, options.png)  # before minutes are spent on what cannot be kept
+        with patience("writing the report") as share:
+            figures = report.write(gather(bench, share), path, options.png)
+    except OSError as error:
+        rule = "--output and --png must be places that can be written to"
+        raise Refusal(f"{rule}; got {error.filename!r} ({error.strerror}). Name others.") from None
     return Answer("\n".join(map(str, [path, *figures])), {"report": path, "figures": figures})
 
 

@@ -13,6 +13,17 @@ export async function call(path, body) {
   return said;
 }
 
+// The state of the study; what is known already is not sent again.
+export async function newState(known) {
+  const { boot, editions } = known ?? {};
+  const said = await call("/api/state" + (known ? `?boot=${boot}&trials=${editions.trials}&insight=${editions.insight}` : ""));
+  if (said.unchanged.includes("insight")) said.insight = known.insight;
+  if (!said.unchanged.includes("trials")) return said;
+  const trials = [...known.trials];
+  for (const t of said.trials) trials[t.number] = t;
+  return { ...said, trials };
+}
+
 // A request id: sent again after a lost answer, the server knows it and does nothing twice.
 export function requestId() {
   const bytes = crypto.getRandomValues(new Uint8Array(12));

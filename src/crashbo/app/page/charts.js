@@ -4,6 +4,7 @@ import { el, number, percent, show, svg, tooltip, withUnit } from "./dom.js";
 import { named } from "./outcome.js";
 import { reachable } from "./reach.js";
 import { looks, mark, STATES, wordFor } from "./states.js";
+import { columns, size, thinned } from "./thin.js";
 
 export function scale(low, high, from, to) {
   const span = high - low || 1;
@@ -79,12 +80,9 @@ export function costChart(host, state, onChoose) {
     const [mean, low, high] = insight.expected[t.number].cost;
     f.plot.append(svg("line", { cls: "pending-bar", x1: f.x(t.number), x2: f.x(t.number), y1: f.clampY(low), y2: f.clampY(high) }), svg("circle", { cls: "pending", cx: f.x(t.number), cy: f.clampY(mean), r: 5 }));
   }
-  for (const t of trials) {
-    const x = f.x(t.number);
-    if (t === best) f.plot.append(svg("circle", { cls: "best-dot", cx: x, cy: f.clampY(t.cost), r: 6.5 }));
-    else if (looks(t.state).rail || (t.state !== "pending" && t.cost === null)) f.plot.append(mark(t.state, x, f.railY));
-    else if (t.state !== "pending") f.plot.append(mark(t.state, x, f.clampY(t.cost)));
-  }
+  const y = (t) => (looks(t.state).rail || t.cost === null ? f.railY : f.clampY(t.cost));
+  for (const t of thinned(trials.filter((q) => q.state !== "pending" && q !== best), (q) => [f.x(q.number), y(q)])) f.plot.append(mark(t.state, f.x(t.number), y(t), size(trials)));
+  if (best) f.plot.append(svg("circle", { cls: "best-dot", cx: f.x(best.number), cy: f.clampY(best.cost), r: 6.5 }));
   hits(host, f, trials, onChoose, (t) => describe(t, study));
   host.append(el("div", { cls: "key" }, key("best-line", "best so far"), seen(trials).map((s) => stateKey(s)), open.length ? key("pending", "under way, with what is expected") : null));
 }
@@ -112,18 +110,21 @@ export function levelChart(host, state, name, onChoose) {
     f.plot.append(svg("path", { cls: "level-band", d: `M${upper.join("L")}L${f.right} ${high(end)}L${f.right} ${low(end)}L${lower.join("L")}Z` }));
   }
   if (levels.length) f.plot.append(svg("path", { cls: "level", d: `M${levels.map((l) => `${f.x(l.number)} ${f.clampY(l.value)}`).join("L")}H${f.right}` }));
-  for (const t of measured) f.plot.append(mark(t.state, f.x(t.number), f.clampY(t.measured[name])));
-  for (const t of bare) f.plot.append(mark(t.state, f.x(t.number), f.railY));
+  const y = (t) => (name in t.measured ? f.clampY(t.measured[name]) : f.railY);
+  for (const t of thinned([...measured, ...bare], (q) => [f.x(q.number), y(q)])) f.plot.append(mark(t.state, f.x(t.number), y(t), size(trials)));
   const byNumber = new Map(levels.map((l) => [l.number, l]));
   const learnt = (level) => (level ? `\nlearnt by then: ${level.words}` : "");
   hits(host, f, trials, onChoose, (t) => describe(t, study) + learnt(byNumber.get(t.number)));
   host.append(el("div", { cls: "key" }, key("level", said), key("level-band", isOpen ? "its 90 % interval, open at one end" : "its 90 % interval"), seen([...measured, ...bare]).map((s) => stateKey(s, s === "success" ? `${c.name} of a success` : `${looks(s).word}, where measured at its value`))));
 }
 
-// What catches pointer and keyboard: one column per trial.
+// What catches pointer and keyboard: one column per trial, or per few of very many.
 function hits(host, f, trials, onChoose, words) {
   const step = Math.max(6, f.x(1) - f.x(0));
-  const made = trials.map((t) => tooltip(svg("rect", { cls: "hit", "data-number": t.number, "aria-label": words(t).replaceAll("\n", ", "), x: f.x(t.number) - step / 2, y: f.top, width: step, height: f.railY - f.top + 12, rx: 3, onclick: () => onChoose(t.number) }), words(t)));
+  const made = columns(trials, f.x).map((some) => {
+    const t = some.at(-1), text = (some.length > 1 ? `Trials ${some[0].number} to ${t.number}, the last of them:\n` : "") + words(t);
+    return tooltip(svg("rect", { cls: "hit", "data-number": t.number, "aria-label": text.replaceAll("\n", ", "), x: f.x(t.number) - step / 2, y: f.top, width: step, height: f.railY - f.top + 12, rx: 3, onclick: () => onChoose(t.number) }), text);
+  });
   f.plot.append(...made);
   reachable(host, f.plot, made, onChoose);
 }

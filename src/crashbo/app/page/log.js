@@ -1,10 +1,31 @@
-// All trials, newest first.
+// All trials, newest first, a page at a time; on paper all at once.
 
 import { duration, el, number, percent, setting, show, when } from "./dom.js";
 import { named } from "./outcome.js";
 import { isTold, wordFor } from "./states.js";
 
+const PAGE = 100; // trials
+let page = 0, shown = null, printing = false, last = null;
+
+// The trials of the present page; the page is that of a trial which was chosen just now.
+function paged(trials, chosen) {
+  if (chosen !== shown && chosen !== null) page = Math.floor((trials.length - 1 - chosen) / PAGE);
+  shown = chosen;
+  page = Math.max(0, Math.min(page, Math.ceil(trials.length / PAGE) - 1));
+  const newest = [...trials].reverse();
+  return printing ? newest : newest.slice(page * PAGE, (page + 1) * PAGE);
+}
+
+function pager(trials, some) {
+  if (trials.length <= PAGE || printing) return null;
+  const turn = (by, words, possible) => el("button", { type: "button", cls: "quiet", disabled: !possible, onclick: () => { page += by; last[0].scrollTop = 0; logTable(...last); } }, words);
+  return el("div", { cls: "pager" }, turn(-1, "Newer", page > 0), el("span", {}, `trials ${some.at(-1).number} to ${some[0].number} of ${trials.length}`), turn(1, "Older", (page + 1) * PAGE < trials.length));
+}
+
+for (const [event, now] of [["beforeprint", true], ["afterprint", false]]) addEventListener(event, () => { printing = now; if (last) logTable(...last); });
+
 export function logTable(host, state, chosen, doing) {
+  last = [host, state, chosen, doing];
   const { study, trials } = state, measured = study.constraints.filter((c) => c.measured);
   if (!trials.length) return show(host, el("p", { cls: "empty" }, "None yet."));
   const head = [["#"], ["state", "words"], ...study.parameters.map((p) => [named(p)]), [named(study.cost, study.cost.label)], ...measured.map((c) => [named(c)]), ["P(safe)"], ["note", "words"], ["told", "words"], ["took"], ["actions", "hidden"]];
@@ -23,6 +44,7 @@ export function logTable(host, state, chosen, doing) {
     el("td", {}, isTold(t) && !state.read_only ? [el("button", { type: "button", cls: "quiet", onclick: () => doing.fix(t), "aria-label": `Correct trial ${t.number}` }, "Correct"), el("button", { type: "button", cls: "quiet", onclick: () => doing.undo(t.number), "aria-label": `Undo trial ${t.number}` }, "Undo")] : null));
   const top = host.scrollTop;
   const title = ([text, cls]) => el("th", { scope: "col", cls: cls === "words" ? "words short" : "" }, cls === "hidden" ? el("span", { cls: "unseen" }, text) : text);
-  show(host, el("table", {}, el("thead", {}, el("tr", {}, head.map(title))), el("tbody", {}, [...trials].reverse().map(row))));
+  const some = paged(trials, chosen);
+  show(host, pager(trials, some), el("table", {}, el("thead", {}, el("tr", {}, head.map(title))), el("tbody", {}, some.map(row))));
   host.scrollTop = top;
 }

@@ -1,6 +1,6 @@
 // The page: fetches the state whenever the server says that it changed, and draws it.
 
-import { call, enter, insist, listen, Refused, requestId } from "./api.js";
+import { call, enter, insist, listen, newState, Refused, requestId } from "./api.js";
 import { blameTable, costChart, levelChart, matterBars } from "./charts.js";
 import { checkList } from "./checks.js";
 import { importDialog, nameDialog, studiesDialog, tokenDialog, trialDialog } from "./dialogs.js";
@@ -35,7 +35,7 @@ function refresh() {
 
 async function fetchState() {
   try {
-    state = await call("/api/state");
+    state = await newState(state);
     byId("trouble").hidden = true;
     draw();
     prepare();

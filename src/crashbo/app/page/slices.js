@@ -7,6 +7,7 @@ import { el, number, percent, setting, show, svg, tooltip, withUnit } from "./do
 import { named } from "./outcome.js";
 import { reachable } from "./reach.js";
 import { cross, looks, mark } from "./states.js";
+import { foremost, thinned } from "./thin.js";
 
 const SAFE = 0.9;
 
@@ -169,8 +170,9 @@ export class Slices {
   }
 
   marks(plot, px, py, x, y) {
-    const placed = [], drawn = this.state.trials.filter((t) => looks(t.state).order !== null);
-    for (const t of drawn.sort((a, b) => looks(a.state).order - looks(b.state).order)) {
+    const placed = [], all = this.state.trials.filter((t) => looks(t.state).order !== null && px.name in t.params);
+    const drawn = foremost(all, (t) => this.nearness(t, px, py), (t) => t.open || t.number === this.state.best);
+    for (const t of [...drawn].sort((a, b) => looks(a.state).order - looks(b.state).order)) {
       if ((t.state === "pending" && !t.open) || !(px.name in t.params)) continue;
       if ([px, py].some((p) => share(p, t.params[p.name]) < 0 || share(p, t.params[p.name]) > 1)) continue; // told from outside the bounds
       const cx = x(t.params[px.name]), cy = y(t.params[py.name]), near = this.nearness(t, px, py), best = t.number === this.state.best;
@@ -219,7 +221,7 @@ export class Slices {
         if (half) plot.append(svg("path", { cls: "mean-band", d: `M${line(mean.map((v, i) => v + 1.645 * half[i])).join("L")}L${line(mean.map((v, i) => v - 1.645 * half[i])).reverse().join("L")}Z` }));
         plot.append(svg("path", { cls, d: `M${line(mean).join("L")}` }));
         for (const t of dots) plot.append(svg("circle", { cls: "success", cx: x(t.params[p.name]), cy: y(t.cost), r: 4 }));
-        for (const t of state.trials.filter((q) => q.state === "crash" || q.state === "stopped")) plot.append(mark(t.state, x(t.params[p.name]), bottom - 6, 3.5));
+        for (const t of thinned(state.trials.filter((q) => q.state === "crash" || q.state === "stopped"), (q) => [x(q.params[p.name]), 0])) plot.append(mark(t.state, x(t.params[p.name]), bottom - 6, 3.5));
         for (const t of state.trials.filter((q) => q.open)) plot.append(svg("line", { cls: "pending-bar", x1: x(t.params[p.name]), x2: x(t.params[p.name]), y1: top, y2: bottom }));
         show(box, plot);
       };

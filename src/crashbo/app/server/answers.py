@@ -4,7 +4,7 @@ May import every other layer.
 """
 
 from dataclasses import asdict
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ConfigDict
 
@@ -13,6 +13,7 @@ from crashbo.app.bench.definition import Definition
 from crashbo.app.server.live import Live
 from crashbo.integrations.optuna.ledger import Entry
 from crashbo.optimizer.records import Constraint, Trial
+from crashbo.optimizer.study import best_of
 from crashbo.search.space import Choice, Int
 from crashbo.version import __version__
 
@@ -161,13 +162,19 @@ class SliceAnswer(BaseModel):
 
 
 class StateAnswer(BaseModel):
-    """Everything that the page shows."""
+    """Everything that the page shows.
+
+    Of what is named in `unchanged` only the news is sent to a client that has said what it knows: the trials that
+    changed, and nothing (null) for `insight`.
+    """
 
     revision: int
     boot: str
     thinking: bool
     ready: bool
     version: str
+    editions: dict[str, int]
+    unchanged: list[str]
     read_only: bool
     halted: dict[str, Any] | None
     study: dict[str, Any]
@@ -202,18 +209,33 @@ class HaltAnswer(BaseModel):
     halted: dict[str, Any] | None
 
 
-def state_of(live: Live) -> dict[str, Any]:
-    """Everything that the page shows."""
-    entries, best = live.bench.entries(), live.bench.best()
+class Known(NamedTuple):
+    """What a client has: the boot and the editions of its last answer."""
+
+    boot: str = ""
+    trials: int = 0
+    insight: int = 0
+
+
+def state_of(live: Live, known: Known) -> dict[str, Any]:
+    """Everything that the page shows, without what a client knows: then only the trials that changed."""
+    entries, direction = live.bench.entries(), live.bench.ledger.direction
+    best, changes, same = best_of((e.trial for e in entries), direction), live.changes, known.boot == live.boot
+    changes.note(entries, (live.picture, live.expected, live.history, live.findings))
+    unchanged = [name for name in ("insight",) if same and known.insight == changes.insight]
+    unchanged += ["trials"] if same and known.trials <= changes.trials else []
+    sent = changes.since(known.trials) if "trials" in unchanged else entries
     return {
         **live.signs(),
         "version": __version__,
+        "editions": {"trials": changes.trials, "insight": changes.insight},
+        "unchanged": unchanged,
         "read_only": live.bench.ledger.read_only,
         "halted": live.bench.halted,
         "study": study_out(live.bench.definition),
-        "trials": [entry_out(e) for e in entries],
+        "trials": [entry_out(e) for e in sent],
         "best": None if best is None else best.number,
-        "insight": insight_of(live),
+        "insight": None if "insight" in unchanged else insight_of(live),
     }
 
 
@@ -221,7 +243,7 @@ def insight_of(live: Live) -> dict[str, Any] | None:
     """What the models say about the trials; None before one was told."""
     if live.picture is None:
         return None
-    picture = {name: value for name, value in asdict(live.picture).items() if name != "digest"}
+    picture = {name: value for name, value in asdict(live.picture).items() if name not in ("digest", "points")}
     return {
         **picture,
         "told": len(live.picture.digest),

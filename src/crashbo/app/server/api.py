@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import anyio
 import numpy as np
-from fastapi import FastAPI, Request, Response
+from fastapi import FastAPI, Query, Request, Response
 from fastapi import Path as PathPart
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import FileResponse, HTMLResponse, JSONResponse, StreamingResponse
@@ -33,6 +33,7 @@ from crashbo.app.server.answers import (
     HaltAnswer,
     ImportAnswer,
     InsightAnswer,
+    Known,
     LeaseAnswer,
     LevelAnswer,
     SliceAnswer,
@@ -68,6 +69,8 @@ from crashbo.version import __version__
 
 PAGE = Path(__file__).parents[1] / "page"
 _PING = 15.0  # seconds between keep-alive comments on an event stream
+Boot = Annotated[str, Query(max_length=64, description="of the last answer, for what has changed since")]
+Edition = Annotated[int, Query(ge=0, le=10**12, description="of the last answer, likewise")]
 TrialNumber = Annotated[int, PathPart(ge=0, le=10**9, description="number of the trial")]
 
 
@@ -134,11 +137,11 @@ def _declare_token(app: FastAPI, token: str | None) -> None:
 def _add_study(app: FastAPI, live: Live) -> None:
     @app.get(
         "/api/state",
-        summary="Everything at once: study, trials, what the models say about them",
+        summary="Everything at once: study, trials, what the models say about them; or what is new since an answer",
         response_model=StateAnswer,
     )
-    def state() -> Response:
-        return _json(state_of(live))
+    def state(boot: Boot = "", trials: Edition = 0, insight: Edition = 0) -> Response:
+        return _json(state_of(live, Known(boot, trials, insight)))
 
     @app.get("/api/studies", summary="All studies in the store", response_model=list[StudyAnswer])
     def studies() -> Response:

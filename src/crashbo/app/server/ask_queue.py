@@ -1,4 +1,4 @@
-"""Requests that wait for a trial. All that wait at the same time are served from one fit.
+"""Requests that wait for a trial. All that wait at the same time are served from one fit, each as soon as it can be.
 
 May import every other layer. One thread serves them; waiting requests block no thread.
 """
@@ -9,9 +9,8 @@ from concurrent.futures.process import BrokenProcessPool
 
 from crashbo.app.bench.bench import Asked, Bench
 from crashbo.app.bench.checks import Conflict
+from crashbo.integrations.optuna.proposer import CROWD, MOST
 from crashbo.optimizer.records import Trial
-
-_MOST = 64  # requests that are served at once
 
 Waiting = tuple[Asked, "Future[Trial]"]
 
@@ -50,30 +49,34 @@ class AskQueue:
         return future
 
     def _serve(self) -> None:
+        served = 0  # from one fit
         while (waiting := self._next()) is not None:
-            self._answer(waiting)
+            onward = 0 < served <= MOST - len(waiting)
+            self._answer(waiting, onward)
+            served = (served if onward else 0) + len(waiting)
+            if served < CROWD or not self._waiting:  # few who ask get trials that know of all that was told
+                served = 0
 
-    def _answer(self, waiting: list[Waiting]) -> None:
+    def _answer(self, waiting: list[Waiting], onward: bool = False) -> None:
+        left = dict(enumerate(waiting))
         try:
-            trials = self._bench.ask_batch([asked for asked, _ in waiting])
+            for i, trial in self._bench.ask_each([asked for asked, _ in waiting], onward=onward):
+                left.pop(i)[1].set_result(trial)
         except Conflict as error:
-            if len(waiting) == 1:
-                waiting[0][1].set_exception(error)
-            for one in waiting if len(waiting) > 1 else ():  # it may be about one of them alone
+            if len(left) == 1:
+                next(iter(left.values()))[1].set_exception(error)
+            for one in left.values() if len(left) > 1 else ():  # it may be about one of them alone
                 self._answer([one])
         except Exception as error:
-            for _, future in waiting:
+            for _, future in left.values():
                 future.set_exception(error)
-        else:
-            for (_, future), trial in zip(waiting, trials, strict=True):
-                future.set_result(trial)
 
     def _next(self) -> list[Waiting] | None:
         """Wait for requests; None when the queue is stopped."""
         with self._bell:
             self.busy = False
             self._bell.wait_for(lambda: self._waiting or self._stopped)
-            served, self._waiting = self._waiting[:_MOST], self._waiting[_MOST:]
+            served, self._waiting = self._waiting[:MOST], self._waiting[MOST:]
             if self._stopped:
                 for _, future in [*served, *self._waiting]:
                     if future.set_running_or_notify_cancel():

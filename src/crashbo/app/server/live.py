@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from crashbo.app.bench.bench import Bench
-from crashbo.app.bench.overview import Expectation, Level, Slice, history_points
+from crashbo.app.bench.overview import Expectation, Level, Slice
 from crashbo.app.bench.store import load
 from crashbo.app.bench.workers import (
     Chooser,
@@ -26,6 +26,7 @@ from crashbo.app.bench.workers import (
     with_bench,
 )
 from crashbo.app.server.ask_queue import AskQueue
+from crashbo.app.server.changes import Changes
 from crashbo.integrations.optuna.ledger import Entry
 from crashbo.optimizer.checks.finding import Finding
 from crashbo.optimizer.records import Trial
@@ -45,9 +46,10 @@ class Live:
         ledger = load(store, name)
         place = Place(store, ledger.name)
         self._chooser, self._viewer, self._writer = Chooser(place), Viewer(place), Worker(place)
-        self.bench = Bench(ledger, self._chooser.propose)
+        self.bench = Bench(ledger, self._chooser.some)
         self.asks = AskQueue(self.bench)
         self.boot = uuid.uuid4().hex
+        self.changes = Changes()
         self.revision = 0
         self.thinking = False
         self.picture: Picture | None = None
@@ -153,6 +155,7 @@ class Live:
     def _look(self) -> None:
         """Fit the models again, in the worker process."""
         self._set_thinking(True)
+        self._chooser.learn(self._viewer.fit())
         self.picture, self.expected, self.findings = self._viewer.picture(), {}, None
         if self.picture is not None:
             self._levels[self.picture.digest] = self.picture.levels
@@ -183,7 +186,7 @@ class Live:
         if self.picture is None or self._poke.is_set():
             return
         digest = self.picture.digest
-        for count in reversed(history_points(len(digest))):
+        for count in reversed(self.picture.points):
             if digest[:count] not in self._levels:
                 self._levels[digest[:count]] = self._viewer.levels_before(count)
                 self._draw_history()
@@ -193,7 +196,8 @@ class Live:
 
     def _draw_history(self) -> None:
         digest = self.picture.digest if self.picture else ()
-        known = {n: self._levels[digest[:n]] for n in range(1, len(digest) + 1) if digest[:n] in self._levels}
+        points = self.picture.points if self.picture else ()
+        known = {n: self._levels[digest[:n]] for n in points if digest[:n] in self._levels}
         self._levels = {digest[:n]: levels for n, levels in known.items()}  # the others no longer match the trials
         names = self.picture.levels if self.picture else ()
         self.history = {name: [levels[name] for levels in known.values() if name in levels] for name in names}

@@ -49,14 +49,14 @@ class Deaths:
 
 def death(trial: FrozenTrial, lease: float | None, now: float) -> str | None:
     """Why the worker of a trial is taken to have died; None if it is not."""
+    if trial.state not in (TrialState.RUNNING, TrialState.FAIL):
+        return None
     said, noted = trial.user_attrs.get(STATE), trial.system_attrs.get(DEATH)
     if said is not None and not (said == "void" and noted):  # its outcome was written, if not its end
         return None
     if trial.state == TrialState.RUNNING:
         return EXPIRED if noted or expired(trial, lease, now) else None
-    if trial.state == TrialState.FAIL:
-        return noted or (STALE if trial.system_attrs.get(HEARTBEAT) else None)
-    return None
+    return noted or (STALE if trial.system_attrs.get(HEARTBEAT) else None)
 
 
 def expired(trial: FrozenTrial, lease: float | None, now: float) -> bool:

@@ -16,8 +16,7 @@ from optuna.trial import FrozenTrial, TrialState
 from crashbo.integrations.optuna import clock, deaths, keys, stored, studies, writing
 from crashbo.integrations.optuna.atomic import atomic
 from crashbo.integrations.optuna.proposer import Batch, Planned
-from crashbo.integrations.optuna.settings import Settings, declared_in, direction_of
-from crashbo.integrations.optuna.snapshot import Suggestion
+from crashbo.integrations.optuna.settings import Settings, declared_in, direction_of, user_attrs
 from crashbo.integrations.optuna.spaces import Distributions, widened
 from crashbo.integrations.optuna.stored import Reading
 from crashbo.integrations.optuna.writing import End
@@ -28,10 +27,16 @@ from crashbo.search.space import Choice, Float, Int, Parameter, Space
 
 
 class _Taken(Exception):
-    """Others have taken the point; the id of the trial to make void, if it could not be rolled back."""
+    """Others have taken a point."""
 
-    def __init__(self, trial_id: int | None) -> None:
-        self.trial_id = trial_id
+
+@dataclass(frozen=True)
+class Order:
+    """A planned trial, and for whom it is."""
+
+    planned: Planned
+    request: str | None = None
+    lease: float | None = None  # seconds; None: the study's own
 
 
 @dataclass(frozen=True)
@@ -91,6 +96,21 @@ class Ledger:
         """All studies in the storage: name, number of trials, when the first began."""
         return studies.summaries(self.study._storage)
 
+    @property
+    def attrs(self) -> Mapping[str, Any]:
+        """The study's attributes, read without its trials."""
+        return user_attrs(self.study)
+
+    @property
+    def has_parameters(self) -> bool:
+        """Whether it is known what to choose."""
+        return bool(declared_in(self.attrs).space or self.read().distributions)
+
+    def asked_by(self, requests: Iterable[str | None]) -> dict[str, int]:
+        """The number of the first trial that each of some requests was given, if any."""
+        wanted = {request for request in requests if request is not None}
+        return writing.first_with(self.study, keys.REQUEST, wanted) if wanted else {}
+
     def read(self) -> Reading:
         """The current content of the storage."""
         return Reading.of(self.study)
@@ -129,31 +149,34 @@ class Ledger:
         """Queue a setting, to be handed out before any proposal."""
         self.study.enqueue_trial(dict(params))
 
-    def hand_out(
-        self, batch: Batch, planned: Planned, request: str | None, lease: float | None, ours: Iterable[int] = ()
-    ) -> int | None:
-        """Write a planned trial; returns its number. A lease of None is the study's own.
+    def hand_out(self, batch: Batch, orders: Sequence[Order], ours: Iterable[int] = ()) -> list[Entry | None]:
+        """Write planned trials, in one commit.
 
-        Returns None if others have taken the point, or the queued trial, since the batch was planned; `ours` are trials
-        of this batch. Databases create one trial at a time, so the second of two workers sees the first one's.
+        None stands for one whose point, or queued trial, others have taken since the batch was planned; `ours` are
+        earlier trials of this batch. Databases create one trial at a time, so the second of two workers sees the first
+        one's.
         """
-        seconds = lease or batch.snapshot.settings.lease
-        notes = {keys.REQUEST: request, keys.ASKED: lease, keys.PROPOSAL: asdict(planned.suggestion)}
-        notes |= clock.lease_of(seconds)
+        if any(order.planned.queued is not None for order in orders):
+            return [self._hand_out_alone(batch, order, ours) for order in orders]
         try:
             with atomic(self.study) as (storage, undoes):
-                if planned.queued is not None:
-                    return self._pop(storage, planned, batch, notes)
-                trial_id = storage.create_new_trial(self.study._study_id, _running(planned.suggestion, batch, notes))
-                number = int(storage.get_trial(trial_id).number)
-                if self._rivals(storage, planned, batch, {number, *ours}):
-                    raise _Taken(None if undoes else trial_id)
-                return number
-        except _Taken as taken:
-            if taken.trial_id is not None:
-                void = Told("void", reason="another trial had this setting just before")
-                writing.write(self.study, [End(taken.trial_id, void, {keys.REQUEST: None})])
-            return None
+                written = writing.create(self.study, storage, [_running(order, batch) for order in orders])
+                known = {t.number for t in written} | {*ours}
+                others = self._others(storage, batch, known)
+                taken = [t for t, o in zip(written, orders, strict=True) if self._is_taken(o.planned, batch, others)]
+                if taken and undoes:
+                    raise _Taken
+        except _Taken:  # some of them: the others are written one by one
+            if len(orders) == 1:
+                return [None]
+            handed: list[Entry | None] = []
+            for order in orders:
+                handed += self.hand_out(batch, [order], [*ours, *(e.trial.number for e in handed if e is not None)])
+            return handed
+        if taken:
+            void = Told("void", reason="another trial had this setting just before")
+            writing.write(self.study, [End(t._trial_id, void, {keys.REQUEST: None}) for t in taken])
+        return [None if t in taken else self._new_entry(t, batch) for t in written]
 
     def close_all(self, words: Sequence[tuple[Entry, Told, Mapping[str, Any]]]) -> list[bool]:
         """Write the outcomes of several trials, with notes, in one commit; returns which of them were still open."""
@@ -170,7 +193,7 @@ class Ledger:
 
     def add_all(self, words: Sequence[tuple[Mapping[str, Any], Told, Mapping[str, Any]]]) -> list[int]:
         """Write trials that were not asked for, with notes, in one commit; returns their numbers."""
-        distributions, numbers = self.read().distributions, []
+        distributions = self.read().distributions
         trials = [
             optuna.trial.create_trial(
                 state=End(-1, told).state,
@@ -183,49 +206,73 @@ class Ledger:
             for params, told, notes in words
         ]
         with atomic(self.study) as (storage, _):
-            for trial in trials:
-                trial_id = storage.create_new_trial(self.study._study_id, template_trial=trial)
-                numbers.append(int(storage.get_trial(trial_id).number))
-        return numbers
+            return [t.number for t in writing.create(self.study, storage, trials)]
 
-    def _pop(self, storage: BaseStorage, planned: Planned, batch: Batch, notes: Mapping[str, Any]) -> int | None:
+    def _hand_out_alone(self, batch: Batch, order: Order, ours: Iterable[int]) -> Entry | None:
+        if order.planned.queued is None:
+            return self.hand_out(batch, [order], ours)[0]
+        with atomic(self.study) as (storage, _):
+            number = self._pop(storage, order, batch)
+        found = None if number is None else self.entry(number)
+        return None if found is None else found[0]
+
+    def _pop(self, storage: BaseStorage, order: Order, batch: Batch) -> int | None:
         """Hand out a queued trial; None if somebody else did."""
-        trial_id = planned.queued
+        trial_id = order.planned.queued
         assert trial_id is not None
         try:
             if not storage.set_trial_state_values(trial_id, TrialState.RUNNING):
                 return None
         except optuna.exceptions.UpdateFinishedTrialError:
             return None
-        trial = _running(planned.suggestion, batch, notes)
+        trial = _running(order, batch)
         for name, value in trial.params.items():
             d = trial.distributions[name]
             storage.set_trial_param(trial_id, name, d.to_internal_repr(value), d)
         for key, value in trial.user_attrs.items():
             storage.set_trial_user_attr(trial_id, key, value)
-        for key, value in notes.items():
+        for key, value in trial.system_attrs.items():
             storage.set_trial_system_attr(trial_id, key, value)
         return int(storage.get_trial(trial_id).number)
 
-    def _rivals(self, storage: BaseStorage, planned: Planned, batch: Batch, ours: Collection[int]) -> list[int]:
-        """Trials of others near this one that were written since it was planned."""
+    def _others(self, storage: BaseStorage, batch: Batch, ours: Collection[int]) -> list[FrozenTrial]:
+        """Trials of others that may have been written since the batch was planned."""
         if not batch.unplaced and max(ours) - batch.count < len(ours):
-            return []  # there are no new trials of others
+            return []  # there are no new trials
+        again = any(planned.suggestion.again is not None for planned in batch.planned)
+        states = None if again else (TrialState.RUNNING, TrialState.WAITING)
+        found = storage.get_all_trials(self.study._study_id, deepcopy=False, states=states)
+        return [t for t in found if t.number not in ours]
+
+    def _is_taken(self, planned: Planned, batch: Batch, others: Sequence[FrozenTrial]) -> bool:
+        """Whether one of these trials is where a planned one would be."""
         again = planned.suggestion.again
         if again is not None:
-            every = storage.get_all_trials(self.study._study_id, deepcopy=False)
-            return deaths.tried_again_by((t for t in every if t.number not in ours), again)
-        states = (TrialState.RUNNING, TrialState.WAITING)
-        found = storage.get_all_trials(self.study._study_id, deepcopy=False, states=states)
-        others = [t for t in found if t.number not in ours]
-        return batch.snapshot.rivals(planned.suggestion, stored.under_way(others, batch.snapshot.settings))
+            return bool(deaths.tried_again_by(others, again))
+        open_ones = [t for t in others if t.state in (TrialState.RUNNING, TrialState.WAITING)]
+        return bool(batch.snapshot.rivals(planned.suggestion, stored.under_way(open_ones, batch.snapshot.settings)))
+
+    def _new_entry(self, written: FrozenTrial, batch: Batch) -> Entry:
+        """A trial that was written just now."""
+        settings = batch.snapshot.settings
+        trial = stored.single(written, {}, settings)
+        assert trial is not None
+        return _entry(written, trial, {}, settings, list(batch.distributions))
 
 
 def entries_of(reading: Reading) -> list[Entry]:
     """Every trial, in order of number."""
     settings, names = reading.declared, list(reading.distributions)
-    pairs = zip(reading.trials, reading.records(settings), strict=True)
-    return [_entry(frozen, trial, reading.attrs, settings, names) for frozen, trial in pairs]
+    kept = reading.memo["entry", settings.lease, *names]
+
+    def entry(frozen: FrozenTrial, trial: Trial) -> Entry:
+        def made(trial: Trial) -> Entry:
+            return _entry(frozen, trial, reading.attrs, settings, names)
+
+        changes = not frozen.state.is_finished() or f"{keys.CORRECTED}{trial.number}" in reading.attrs
+        return made(trial) if changes else kept.of(trial.number, trial, made)
+
+    return [entry(frozen, trial) for frozen, trial in zip(reading.trials, reading.records(settings), strict=True)]
 
 
 def space_of(distributions: Distributions) -> Space:
@@ -264,14 +311,16 @@ def _entry(
     )
 
 
-def _running(suggestion: Suggestion, batch: Batch, notes: Mapping[str, Any]) -> FrozenTrial:
+def _running(order: Order, batch: Batch) -> FrozenTrial:
     """A running trial, with all its attributes."""
+    suggestion = order.planned.suggestion
+    notes = {keys.REQUEST: order.request, keys.ASKED: order.lease, keys.PROPOSAL: asdict(suggestion)}
     return optuna.trial.create_trial(
         state=TrialState.RUNNING,
         params=dict(suggestion.params),
         distributions={name: widened(batch.distributions[name], v) for name, v in suggestion.params.items()},
         user_attrs={} if suggestion.p_safe is None else {keys.P_SAFE: suggestion.p_safe},
-        system_attrs=dict(notes),
+        system_attrs=notes | clock.lease_of(order.lease or batch.snapshot.settings.lease),
     )
 
 

@@ -6,8 +6,9 @@ Proposing takes time and can be done in the background; handing out a proposal (
 """
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
 from optuna import Study as OptunaStudy
@@ -20,6 +21,13 @@ from crashbo.integrations.optuna.spaces import Axes, enqueued, singles
 from crashbo.integrations.optuna.stored import Reading
 
 _log = logging.getLogger("crashbo")
+
+# judgement: who asks when this many do is one of as many workers, and each proposal is behind by as many trials anyway
+CROWD = 8  # who ask at once, from whom on trials are chosen for those, too, who ask a little later
+MOST = 64  # trials that are chosen from one reading of the storage
+# judgement: while many ask, a fit keeps them all waiting; past this many trials, hyperparameters hardly change with a
+# few more, and are fitted again when the trials have grown by this factor, unless somebody else has done so
+_FEW, _GROWTH = 200, 1.5
 
 
 @dataclass(frozen=True)
@@ -47,7 +55,11 @@ class Proposer:
     def __init__(self, study: OptunaStudy) -> None:
         self._study = study
         self._memories: dict[Any, Any] = {}  # by parameters and constraints of the models
+        self._fitted: dict[Any, int] = {}  # by the same: number of trials of the last fit of hyperparameters
+        self._heard: dict[Any, Any] = {}  # likewise: memories of fits that others made
         self._ahead: tuple[Any, tuple[Suggestion, ...]] | None = None
+        self._parts: Iterator[Batch] = iter(())
+        self._kept: tuple[Planned, ...] = ()  # of the last part: those that nobody has asked for yet
 
     def propose(self, count: int, turn: int = 0) -> Batch:
         """The next trials: first queued ones, then those to be tried again, then proposals of the models, from one fit.
@@ -56,19 +68,43 @@ class Proposer:
             count: number of trials.
             turn: number of earlier attempts that failed because others took the same points.
         """
+        parts = list(self._stream(count, turn))
+        return replace(parts[0], planned=tuple(p for part in parts for p in part.planned))
+
+    def learn(self, key: Any, memory: Any) -> None:
+        """The memory of a fit that somebody else made, of the models of that key (`models_of`)."""
+        self._heard[key] = memory
+
+    def some(self, count: int, turn: int = 0, *, onward: bool = False) -> Batch | None:
+        """The first of the next `count` trials, as soon as they are chosen; `onward`, more from the same fit.
+
+        None if that has no more to give: then nothing is chosen, and the storage is to be read again.
+        """
+        if not onward:
+            self._parts, self._kept = self._stream(count if count < CROWD else MOST, turn), ()
+        if not self._kept:
+            self._part = next(self._parts, None)
+            self._kept = () if self._part is None else self._part.planned
+        if self._part is None:
+            return None
+        given, self._kept = self._kept[:count], self._kept[count:]
+        return replace(self._part, planned=given)
+
+    def _stream(self, count: int, turn: int) -> Iterator[Batch]:
+        """The next trials, a few at a time."""
         reading = Reading.of(self._study)
         axes = Axes(reading.distributions)
         snapshot = Snapshot.of(reading, axes, reading.declared, self._study.direction)
         queue = [t for t in reading.trials if t.state == TrialState.WAITING][:count]
         seed = TrialSeed(seed_of(self._study, reading.trials), len(reading.trials), turn)
-        planned = [Planned(self._wished(reading, axes, t, seed), t._trial_id) for t in queue]
-        planned += map(Planned, _tried_again(reading)[: count - len(planned)])
-        if len(planned) < count:
-            planned += map(Planned, self._suggestions(count - len(planned), snapshot, seed))
         single = singles(reading.distributions)
         unplaced = any(t.state == TrialState.RUNNING and not t.params for t in reading.trials)
-        chosen = tuple(_with(p, single) for p in planned)
-        return Batch(snapshot, reading.distributions, chosen, len(reading.trials), unplaced)
+        planned = [Planned(self._wished(reading, axes, t, seed), t._trial_id) for t in queue]
+        planned += map(Planned, _tried_again(reading)[: count - len(planned)])
+        more = self._suggestions(count - len(planned), snapshot, seed) if len(planned) < count else ()
+        for some in chain([planned] if planned else [], (list(map(Planned, part)) for part in more)):
+            chosen = tuple(_with(p, single) for p in some)
+            yield Batch(snapshot, reading.distributions, chosen, len(reading.trials), unplaced)
 
     def propose_ahead(self) -> None:
         """Choose the next trial in advance, so that the next request does not have to wait."""
@@ -80,14 +116,14 @@ class Proposer:
         snapshot = Snapshot.of(reading, Axes(reading.declared.space), reading.declared, self._study.direction)
         seed = TrialSeed(seed_of(self._study, reading.trials), len(reading.trials))
         if self._ahead is None or self._ahead[0] != _question(snapshot, seed):
-            self._ahead = _question(snapshot, seed), self._chosen(1, snapshot, {}, seed)
+            self._ahead = _question(snapshot, seed), next(self._chosen(1, snapshot, {}, seed))
 
-    def _suggestions(self, count: int, snapshot: Snapshot, seed: TrialSeed) -> tuple[Suggestion, ...]:
+    def _suggestions(self, count: int, snapshot: Snapshot, seed: TrialSeed) -> Iterable[tuple[Suggestion, ...]]:
         if not len(snapshot.axes):  # every parameter has a single value
-            return (Suggestion({}, "design", None, None, True),) * count
+            return [(Suggestion({}, "design", None, None, True),) * count]
         ahead, self._ahead = self._ahead, None
         if ahead is not None and len(ahead[1]) >= count and ahead[0] == _question(snapshot, seed):
-            return ahead[1][:count]
+            return [ahead[1][:count]]
         return self._chosen(count, snapshot, {}, seed)
 
     def _wished(self, reading: Reading, axes: Axes, trial: FrozenTrial, seed: TrialSeed) -> Suggestion:
@@ -95,23 +131,43 @@ class Proposer:
         others = Snapshot.of(reading, axes, reading.declared, self._study.direction, without=trial.number)
         wishes = {name: v for name, v in trial.system_attrs.get("fixed_params", {}).items() if name in axes.names}
         if axes.place(wishes):
-            return others.wished(wishes, self._memories.get(_models_of(others)))
+            return others.wished(wishes, self._memories.get(models_of(others)))
         fixed = enqueued(trial, {name: axes.axis(name).distribution for name in axes.names})
-        return self._chosen(1, others, fixed, seed)[0]
+        return next(self._chosen(1, others, fixed, seed))[0]
 
     def _chosen(
         self, count: int, snapshot: Snapshot, fixed: Mapping[str, Any], seed: TrialSeed
-    ) -> tuple[Suggestion, ...]:
-        key = _models_of(snapshot)
-        memory = self._memories.get(key)
-        try:
-            chosen, self._memories[key] = snapshot.ask_batch(count, fixed, seed, memory)
-        except (ArithmeticError, AssertionError) as error:
-            if memory is None:
-                raise
-            _log.warning("a fit failed from where the last one ended (%r); beginning anew", error)
-            chosen, self._memories[key] = snapshot.ask_batch(count, fixed, seed, None)
-        return chosen
+    ) -> Iterator[tuple[Suggestion, ...]]:
+        """The next points, a few at a time. A fit that fails from where the last one ended begins anew."""
+        key = models_of(snapshot)
+        memory, given = self._held(key, snapshot) if count >= CROWD else self._memories.get(key), 0
+        while given < count:
+            try:
+                for some, new in snapshot.ask_stream(count - given, fixed, seed, memory):
+                    if not given:
+                        self._remember(key, memory, new)
+                    given += len(some)
+                    yield some
+            except (ArithmeticError, AssertionError) as error:
+                if memory is None or given:
+                    raise
+                _log.warning("a fit failed from where the last one ended (%r); beginning anew", error)
+                memory = None
+
+    def _held(self, key: Any, snapshot: Snapshot) -> Any:
+        """The models' memory; where the last fit will do for a while, as if it were of all that was told by now."""
+        memory, told = self._memories.get(key), sum(t.counts for t in snapshot.trials)
+        heard = self._heard.pop(key, None)
+        if heard is not None and heard["fitted_at"] > self._fitted.get(key, 0):
+            memory, self._fitted[key] = heard, heard["fitted_at"]
+        if memory is None or told <= _FEW or not self._fitted[key] <= told < _GROWTH * self._fitted[key]:
+            return memory
+        return {**memory, "fitted_at": told}
+
+    def _remember(self, key: Any, before: Any, new: Any) -> None:
+        self._memories[key] = new
+        if new is not None and (before is None or repr(new["views"]) != repr(before["views"])):  # it was fitted
+            self._fitted[key] = new["fitted_at"]
 
 
 def _tried_again(reading: Reading) -> list[Suggestion]:
@@ -122,7 +178,8 @@ def _tried_again(reading: Reading) -> list[Suggestion]:
     return [replace(s, params={name: s.params[name] for name in wanted}) for s in found]
 
 
-def _models_of(snapshot: Snapshot) -> tuple[Any, ...]:
+def models_of(snapshot: Snapshot) -> tuple[Any, ...]:
+    """What tells the models of one study from those of another: its parameters and constraints."""
     return tuple(snapshot.axes.names), tuple(snapshot.study.names)
 
 

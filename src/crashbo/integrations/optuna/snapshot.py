@@ -4,7 +4,7 @@ May import optimizer and below, and Optuna.
 """
 
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -90,7 +90,9 @@ class Snapshot:
     ) -> "Snapshot":
         """From a reading of the storage, with the trials that fit the axes."""
         read = [t for t in reading.records(settings) if t.number != without]
-        placed = [replace(t, params=axes.inward(t.params)) for t in read if axes.place(t.params)]
+        kept = reading.memo["placed", axes.key]
+        found = (kept.of(t.number, t, axes.placed) for t in read)
+        placed = [t for t in found if t is not None]
         voids = {t.number: t.params.keys() for t in read if t.state == "void"}
         whole = {*axes.names, *singles(reading.distributions)} if voids else set()
         return Snapshot(
@@ -119,6 +121,13 @@ class Snapshot:
         self, count: int, fixed: Mapping[str, Any], seed: TrialSeed, memory: Any
     ) -> tuple[tuple[Suggestion, ...], Any]:
         """The next points from one fit, and the models' memory for the next call; the seed is that of the first."""
+        parts = list(self.ask_stream(count, fixed, seed, memory))
+        return tuple(s for some, _ in parts for s in some), parts[-1][1] if parts else memory
+
+    def ask_stream(
+        self, count: int, fixed: Mapping[str, Any], seed: TrialSeed, memory: Any
+    ) -> Iterator[tuple[tuple[Suggestion, ...], Any]]:
+        """The same, a few at a time, as soon as they are chosen."""
         label = zlib.crc32(" ".join(self.axes.names).encode())
         state = {
             "design": asdict(self._design(seed, label)),
@@ -127,8 +136,9 @@ class Snapshot:
         }
         held = self.study.changed(self.study.space.with_fixed(self.axes.inward(fixed)))
         optimizer = Optimizer.restored(held, (*self.trials, *self.known), state)
-        suggestions = tuple(self._suggestion(trial, fixed) for trial in optimizer.ask_batch(count))
-        return suggestions, optimizer.state()["memory"]
+        for i, some in enumerate(optimizer.ask_stream(count)):
+            memory = optimizer.state()["memory"] if i == 0 else memory  # the fit is that of the first
+            yield tuple(self._suggestion(trial, fixed) for trial in some), memory
 
     def wished(self, params: Mapping[str, Any], memory: Any) -> Suggestion:
         """A point chosen by the user, with its P(safe) if that is known."""

@@ -4,13 +4,14 @@ May import optimizer and below, and Optuna.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
 from optuna.trial import FrozenTrial, TrialState
 
+from crashbo.optimizer.records import Trial
 from crashbo.search.space import Choice, Float, Int, Parameter, Space, is_number
 
 Distributions = Mapping[str, BaseDistribution]
@@ -96,6 +97,15 @@ class Axes:
     def place(self, params: Mapping[str, Any]) -> bool:
         """Whether params fit into the space: a readable value for every parameter."""
         return all(name in params and axis.reads(params[name]) for name, axis in self._axes.items())
+
+    def placed(self, trial: Trial) -> Trial | None:
+        """A trial with the space's params; None if it does not fit."""
+        return replace(trial, params=self.inward(trial.params)) if self.place(trial.params) else None
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """Equal for equal axes."""
+        return tuple((name, repr(axis.distribution)) for name, axis in self._axes.items())
 
     def inward(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """From a trial's params, which may have more names, to those of the space."""

@@ -27,6 +27,7 @@ from crashbo.integrations.optuna.keys import (
     RISES,
     STATE,
 )
+from crashbo.integrations.optuna.memo import Memo, memo_of
 from crashbo.integrations.optuna.settings import Settings, declared_in, user_attrs
 from crashbo.integrations.optuna.spaces import common
 from crashbo.optimizer.records import Constraint, Fault, State, Trial
@@ -66,11 +67,12 @@ class Reading:
     trials: Sequence[FrozenTrial]
     attrs: Mapping[str, Any]
     at: float = field(default_factory=time.time)  # seconds since 1970
+    memo: Memo = field(default_factory=Memo, compare=False)  # of earlier readings
 
     @staticmethod
     def of(study: OptunaStudy) -> "Reading":
         """The current content."""
-        return Reading(study.get_trials(deepcopy=False), user_attrs(study))
+        return Reading(study.get_trials(deepcopy=False), user_attrs(study), memo=memo_of(study))
 
     @cached_property
     def declared(self) -> Settings:
@@ -84,8 +86,14 @@ class Reading:
 
     def records(self, settings: Settings) -> list[Trial]:
         """Every trial as a record, according to these settings."""
-        read = _Reader(settings, self.at, self.deaths(settings).repeated)
-        return [_corrected(t, self.attrs) for t in map(read, self.trials)]
+        repeated = self.deaths(settings).repeated
+        read = _Reader(settings, self.at, repeated)
+        kept = self.memo["record", read.on_fail, read.on_death, read.lease, read.names]
+        found = (
+            kept.of(t.number, t, read) if t.state.is_finished() and t.number not in repeated else read(t)
+            for t in self.trials
+        )
+        return [_corrected(t, self.attrs) for t in found]
 
     def deaths(self, settings: Settings) -> Deaths:
         """The trials whose workers died."""

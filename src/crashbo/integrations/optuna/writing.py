@@ -1,23 +1,26 @@
-"""Writes the outcomes of trials to a storage, many at a time. Nothing else writes outcomes.
+"""Writes trials and their outcomes to a storage, many at a time. Nothing else writes outcomes.
 
 May import optimizer and below, and Optuna with its dependency SQLAlchemy.
 
-Optuna's own functions look up a trial again for each of its attributes. When many results arrive at once, that is most
-of the work; so databases are written with a few statements here, into the tables of Optuna's models.
+Optuna's own functions look up a trial again for each of its attributes. When many trials are asked for or told at once,
+that is most of the work; so databases are written with a few statements here, into the tables of Optuna's models.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
 import sqlalchemy
 from optuna import Study as OptunaStudy
+from optuna.distributions import distribution_to_json
 from optuna.exceptions import UpdateFinishedTrialError
 from optuna.storages import BaseStorage, RDBStorage
 from optuna.storages._rdb import models
-from optuna.trial import TrialState
+from optuna.trial import FrozenTrial, TrialState
+from sqlalchemy.orm import Session
 
 from crashbo.integrations.optuna import keys
 from crashbo.integrations.optuna.atomic import atomic
@@ -88,11 +91,95 @@ def write(study: OptunaStudy, ends: Sequence[End]) -> list[bool]:
         return fresh
 
 
+def create(study: OptunaStudy, storage: BaseStorage, trials: Sequence[FrozenTrial]) -> list[FrozenTrial]:
+    """Write new trials, within a transaction of `atomic`; returns them with their numbers and ids."""
+    if not trials:
+        return []
+    if isinstance(storage, RDBStorage):
+        return _create(study._study_id, storage.scoped_session(), trials)
+    ids = [storage.create_new_trial(study._study_id, template_trial=trial) for trial in trials]
+    return [storage.get_trial(trial_id) for trial_id in ids]
+
+
+def first_with(study: OptunaStudy, key: str, values: Collection[str]) -> dict[str, int]:
+    """The number of the first trial with each value of a system attribute; as stored, not as somebody has cached it."""
+    storage = getattr(study._storage, "_backend", study._storage)
+    if not isinstance(storage, RDBStorage):
+        trials = reversed(study.get_trials(deepcopy=False))
+        return {str(t.system_attrs[key]): t.number for t in trials if t.system_attrs.get(key) in values}
+    trial, attr = models.TrialModel.__table__, models.TrialSystemAttributeModel.__table__
+    said = {json.dumps(value): value for value in values}
+    found = (
+        sqlalchemy.select(attr.c.value_json, sqlalchemy.func.min(trial.c.number))
+        .join(trial, trial.c.trial_id == attr.c.trial_id)
+        .where(trial.c.study_id == study._study_id, attr.c.key == key, attr.c.value_json.in_(list(said)))
+        .group_by(attr.c.value_json)
+    )
+    with storage.engine.connect() as connection:
+        return {said[text]: int(number) for text, number in connection.execute(found)}
+
+
+def _create(study_id: int, session: Session, trials: Sequence[FrozenTrial]) -> list[FrozenTrial]:
+    """The same in a database."""
+    models.StudyModel.find_or_raise_by_id(study_id, session, for_update=True)  # one at a time: they are numbered
+    rows = [
+        models.TrialModel(
+            study_id=study_id,
+            number=None,
+            state=t.state,
+            datetime_start=t.datetime_start,
+            datetime_complete=t.datetime_complete,
+        )
+        for t in trials
+    ]
+    session.add_all(rows)
+    session.flush()
+    before = min(rows, key=lambda row: int(row.trial_id)).count_past_trials(session)
+    for i, row in enumerate(sorted(rows, key=lambda row: int(row.trial_id))):
+        row.number = before + i
+    session.flush()
+    written = [_numbered(t, row) for t, row in zip(trials, rows, strict=True)]
+    connection = session.connection()
+    parts = {
+        models.TrialParamModel: [_param(t, name) for t in written for name in t.params],
+        models.TrialUserAttributeModel: _rows((t._trial_id, t.user_attrs) for t in written),
+        models.TrialSystemAttributeModel: _rows((t._trial_id, t.system_attrs) for t in written),
+        models.TrialValueModel: [_value(t._trial_id, t.value) for t in written if t.value is not None],
+    }
+    for model, values in parts.items():
+        if values:
+            connection.execute(sqlalchemy.insert(model.__table__), values)  # type: ignore[attr-defined]
+    return written
+
+
+def _numbered(trial: FrozenTrial, row: Any) -> FrozenTrial:
+    written = copy(trial)
+    written.number, written._trial_id = int(row.number), int(row.trial_id)
+    return written
+
+
+def _param(trial: FrozenTrial, name: str) -> dict[str, Any]:
+    d = trial.distributions[name]
+    return {
+        "trial_id": trial._trial_id,
+        "param_name": name,
+        "param_value": d.to_internal_repr(trial.params[name]),
+        "distribution_json": distribution_to_json(d),
+    }
+
+
 def _close(connection: sqlalchemy.Connection, end: End) -> bool:
     """Set a trial's state; done first, since it locks the trial."""
     table = models.TrialModel.__table__
     running = sqlalchemy.update(table).where(table.c.trial_id == end.trial_id, table.c.state == TrialState.RUNNING)
-    return connection.execute(running.values(state=end.state, datetime_complete=datetime.now())).rowcount == 1
+    return connection.execute(running.values(state=end.state, datetime_complete=_now())).rowcount == 1
+
+
+def _now() -> datetime:
+    """The time as this version of Optuna stores it in a database: as UTC from version 5 on."""
+    now = datetime.now()
+    stored: datetime = getattr(models.TrialModel(datetime_complete=now), "_datetime_complete_utc", now)
+    return stored
 
 
 def _set(connection: sqlalchemy.Connection, model: Any, rows: Rows) -> None:
