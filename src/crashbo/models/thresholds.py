@@ -46,9 +46,9 @@ _STEP = 0.75  # of the grid in t
 _FINER = 16  # points of the integral per point of the grid
 _MAX_STEPS = 40
 _DROP_HELD, _STEP_HELD = 3.0, 1.0  # for a search, which needs only median and spread, at every trial
-# judgement: trials past which the density may be much narrower than a step: then it is shortened until the density falls
-_SHARP = 300  # by less than
-_TOO_FAR = 3.0  # times the drop, at one step; below a square of that share it grows again
+# judgement: past so many trials the density may be much narrower than a step. It is shortened then, until the density
+_SHARP = 300
+_TOO_FAR = 3.0  # falls by less than so many times the drop at one step; where it hardly falls, it is doubled
 _SHORTEST = 1e-3  # of the usual step
 _EP_TOLERANCE = 1e-2
 _MAX_SWEEPS = 20

@@ -42,6 +42,7 @@ _SURPRISE = 3.0  # standard deviations of a measurement from its prediction that
 _LOG_UNEXPECTED = float(np.log(0.2))  # of the probability of an outcome, likewise
 _UNSURE = 200  # trials past which the uncertainty of the hyperparameters is neglected
 _HELD_TOLERANCE = 1e-3  # of EP at hyperparameters that are held
+_LEAST_CRASH = 1e-12  # of P(crash): a sum of floats knows no less
 _REFINED = 0.05  # nats: gain of a step with many trials below which it was the last
 _STEPS = 10  # evaluations of the evidence with many trials, at most: what three seconds for a first ask allow
 # judgement: share of the cost's spread that a gain must have to mean anything, at least and most. With risk's third of
@@ -159,9 +160,9 @@ class Surrogates:
     fitted: Fit | None  # of the crash model; None where hyperparameters are held
     memory: Memory
     successes: int  # rows of the cost's data that were measured: pending ones come after them
+    known: Observations  # the trials that both models know: all, or those that matter most (see `selection`)
     bystanders: Ensemble | None = None  # of what is measured, where that is not the cause: `ensemble` is of labels then
     noise_is_open: bool = False  # whether much noise and little explain the costs about equally well
-    known: Observations | None = None  # the trials that both models know, where there are too many for all
 
     @property
     def crash(self) -> Posterior:
@@ -177,14 +178,29 @@ class Surrogates:
         return latent.condition(without_labels(self.crash.data), kept.measured.hypers)
 
     @cached_property
+    def boundary(self) -> Observations:
+        """The trials that say the most of thresholds and causes: all, or those about the boundary."""
+        if len(self.known.numbers) <= selection.BOUNDARY:
+            return self.known
+        scales = np.min([h.lengthscales for h in self.crash.hypers], axis=0)
+        log_odds = _log_odds(LogGamma(self.ensemble)(self.known.X))
+        return self.known.only(selection.about_the_boundary(self.known, selection.BOUNDARY, scales, log_odds))
+
+    @cached_property
     def crash_model(self) -> CrashModel:
-        """The crash model at the most probable hyperparameters; where they are held, computed on demand."""
-        if self.fitted is not None:
+        """The crash model at the most probable hyperparameters; where they are held, computed on demand.
+
+        Of many trials it is that of those about the boundary.
+        """
+        if self.fitted is not None and self.boundary is self.known:
             return CrashModel(self.fitted.posterior, self.fitted)
-        warm = self.memory.crash
+        warm, data, parts = self.memory.crash, self.crash.data, self.parametrisations
         assert warm is not None
-        mode = latent.condition(self.crash.data, warm.hypers, start=warm.sites, tolerance=_HELD_TOLERANCE)
-        return CrashModel(mode, Fit(mode, self.parametrisations, np.nan, 1, mode.ep.sweeps, mode.ep.converged))
+        if self.boundary is not self.known:
+            told = _Told.of(self.boundary, hyperpriors.of_crash(data.X.shape[1]))
+            data, parts, warm = told.data, told.parametrisations, replace(warm, sites=None)
+        mode = latent.condition(data, warm.hypers, start=warm.sites, tolerance=_HELD_TOLERANCE)
+        return CrashModel(mode, Fit(mode, parts, np.nan, 1, mode.ep.sweeps, mode.ep.converged))
 
     @property
     def converged(self) -> bool:
@@ -402,7 +418,6 @@ def _assembled(told: _Told, found: _Found, memory: Memory) -> Surrogates:
     """Both models, with what is pending."""
     cost = None if found.cost is None else with_pending(found.cost, told.seen.pending)
     ensemble, bystanders = (found.ensemble, None) if found.labels is None else (found.labels, found.ensemble)
-    known = told.seen if told.seen.count > selection.SMALL else None
     return Surrogates(
         cost,
         ensemble,
@@ -410,9 +425,9 @@ def _assembled(told: _Told, found: _Found, memory: Memory) -> Surrogates:
         found.fitted,
         memory,
         len(told.costs.X),
+        told.seen,
         bystanders,
         found.noise_is_open,
-        known,
     )
 
 
@@ -451,6 +466,12 @@ def _held(told: _Told, memory: Memory, start: Warm) -> _Found | None:
         return None
     warm = replace(start, sites=middle.sites())
     return _Found(None, warm, ensemble.about(middle), cost, memory.fitted_at, bystander, labels)
+
+
+def _log_odds(log_p: Array) -> Array:
+    """log p / (1 - p), finite."""
+    p = np.exp(np.minimum(log_p, -_LEAST_CRASH))
+    return np.asarray(log_p - np.log1p(-p))
 
 
 def _to_be_fitted(memory: Memory | None) -> Memory | None:
