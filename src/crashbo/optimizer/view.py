@@ -14,6 +14,7 @@ from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtri
 
 from crashbo.optimizer.guard import Guard
 from crashbo.optimizer.observed import calibration, observations
@@ -29,6 +30,7 @@ from crashbo.search.surrogates import Observations, Surrogates, fit_surrogates
 
 Array = NDArray[np.float64]
 
+_MANY = 150  # judgement: readings of which the highest is so by its noise, as far as that of the largest of so many
 _LIKELIER = 0.5  # derived: the other hypothesis is the more probable one
 
 
@@ -79,9 +81,13 @@ class Threshold:
         """The farthest that was measured without a crash, less its noise; None before a success or a stop was."""
         if self._seen is None or self._models is None:
             return None
-        y = self._seen.Y[:, self._j] - np.max(self._models.crash.hypers[self._j].noise_std)
+        y = self._seen.Y[:, self._j]
         reached = y[~self._seen.crashed & ~np.isnan(y)]
-        return self._constraint.sign * float(reached.max()) if len(reached) else None
+        if not len(reached):
+            return None
+        lifted = 1.0 if len(reached) <= _MANY else float(ndtri(1.0 - 1.0 / len(reached)))
+        noise = float(np.max(self._models.crash.hypers[self._j].noise_std))
+        return self._constraint.sign * (float(reached.max()) - lifted * noise)
 
     @cached_property
     def interval(self) -> tuple[float, float] | None:

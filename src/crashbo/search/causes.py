@@ -21,7 +21,7 @@ from crashbo.models.bystander import beside_data, fit_beside, fit_bystander
 from crashbo.models.crash import CrashModel, hybrid_data, parametrise_all
 from crashbo.models.fit import fit
 from crashbo.models.hybrid import HybridData
-from crashbo.models.latent import Posterior
+from crashbo.models.latent import Posterior, Warm
 from crashbo.models.parametrisation import Parametrisation
 from crashbo.models.thresholds import Profile
 from crashbo.models.warps import Warp, warps
@@ -221,7 +221,8 @@ def _scales(seen: Observations, model: CrashModel, j: int) -> tuple[Scale, ...]:
         noise = _warped_noise(seen.noise_std[j], warp, seen.Y[:, j])
         noise = None if noise is None else data.per_row(noise)
         parts = parametrise_all(warped, hyperpriors.of_crash(data.X.shape[1]), noise_std=(noise,), thresholds=(None,))
-        posterior = fit(warped, parts, enough=ENOUGH).posterior
+        start = replace(parts[0].outside(parts[0].start), lengthscales=plain.hypers[0].lengthscales)
+        posterior = fit(warped, parts, start=Warm((start,), warped.kind), enough=ENOUGH).posterior
         found.append(Scale.of(posterior, parts[0], warp, math.log(warp.prior), y))
     best = max(scale.log_weight for scale in found)
     return tuple(scale for scale in found if scale.log_weight > best - _BEHIND)

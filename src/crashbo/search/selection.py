@@ -4,11 +4,12 @@ May import numerics only.
 
 Exact models take time with the cube of the number of trials. Past `EXACT` trials they know only some of them, chosen so
 that what is left out would have told them next to nothing:
-- what decides a threshold: the highest readings without a crash;
 - what lies where the search looks, which is about the best trials: half of them;
 - what the space is like elsewhere: one after the other the trial that is farthest from all that were chosen before, in
   units of the lengthscales. The denser the trials, the fewer of them are needed: they would tell the same.
-Each of them is known exactly. Nothing is forgotten: the next choice is made from all trials again.
+They are chosen by where they are, never by what was read there: the highest of many readings are those that noise has
+lifted, and a model of those alone would put a threshold too high. Each is known exactly, and nothing is forgotten: the
+next choice is made from all trials again.
 
 Hyperparameters are few, and a few hundred trials, chosen likewise, say almost all there is to say of them: a cold fit
 begins with those (`FEW`), and goes on from there with all that the models know. What takes many fits, such as the
@@ -28,10 +29,11 @@ Rows = NDArray[np.intp]
 EXACT = 1000  # judgement: trials up to which the models know all; what 0.2 s per ask allow, by benchmarks/ask.py
 SMALL = 400  # judgement: trials up to which every fit is of all of them; half a second
 FEW = 250  # judgement: with which a fit of more begins; its last steps are made with all that the models know
-BOUNDARY = 150  # judgement: of which thresholds and causes are learnt; what a second allows
-_NEAR = 0.5  # judgement: share that lies about the best trials, and, of `BOUNDARY`, about the boundary
+BOUNDARY = 120  # judgement: of which thresholds and causes are learnt; what a second allows
+_NEAR = 0.5  # judgement: share that lies about the best trials
+_UNCERTAIN = 0.8  # judgement: of `BOUNDARY`, the share that lies about the boundary
 _BEST = 8  # judgement: best trials about which the search looks; it has candidates around four
-_TOP = 6  # derived: highest readings; as many as set the initial threshold, see models.parametrisation
+_SOME = 6  # judgement: latest trials of every kind that are kept in any case
 _AT_ONCE = 2**20  # judgement: distances that are computed at a time, for memory
 
 
@@ -60,31 +62,23 @@ def about_the_best(seen: Trials, size: int, lengthscales: Array) -> Rows:
     cost = np.where(np.isnan(seen.cost), np.inf, seen.cost)
     best = np.argsort(cost, kind="stable")[: min(_BEST, int(np.isfinite(cost).sum()))]
     U = seen.X / lengthscales
-    kept = np.concatenate([_decisive(seen), best])
+    kept = np.concatenate([_latest(seen), best])
     return _filled(U, size, kept, _gaps(U, U[best]) if len(best) else None)
 
 
 def about_the_boundary(seen: Trials, size: int, lengthscales: Array, log_odds: Array) -> Rows:
-    """Rows for what is learnt of thresholds and causes: those whose P(safe) is the least certain, and some elsewhere.
+    """Rows for what is learnt of thresholds and causes: where P(safe) is the least certain, and some elsewhere.
 
-    Of the uncertain ones, too, the farthest from each other.
+    `log_odds` are of P(safe) by all other trials, (n,): of what was read there they know nothing.
     """
-    U = seen.X / lengthscales
-    uncertain = np.argsort(np.abs(log_odds), kind="stable")[: 2 * size]
-    kept = np.unique(_decisive(seen))
-    near = uncertain[_spread(U[uncertain], int(_NEAR * size), np.flatnonzero(np.isin(uncertain, kept)))]
-    return _filled(U, size, np.concatenate([kept, near]), None)
+    uncertain = np.argsort(np.abs(log_odds), kind="stable")[: int(_UNCERTAIN * size)]
+    return _filled(seen.X / lengthscales, size, np.concatenate([_latest(seen), uncertain]), None)
 
 
-def _decisive(seen: Trials) -> Rows:
-    """The highest readings without a crash, the lowest with one, the last trial, and some of each label."""
-    rows = [np.array([len(seen.X) - 1])]
-    for y in seen.Y.T:
-        for sign, labelled in ((1.0, ~seen.crashed), (-1.0, seen.crashed)):
-            measured = np.flatnonzero(labelled & ~np.isnan(y))
-            rows.append(measured[np.argsort(-sign * y[measured], kind="stable")[:_TOP]])
-    rows += [np.flatnonzero(label)[-_TOP:] for label in (seen.crashed, ~seen.crashed)]
-    return np.concatenate(rows)
+def _latest(seen: Trials) -> Rows:
+    """A few of every kind, so that none is missing: of each label, and with a reading of each constraint."""
+    kinds = [seen.crashed, ~seen.crashed, *~np.isnan(seen.Y).T]
+    return np.unique(np.concatenate([np.flatnonzero(kind)[-_SOME:] for kind in kinds]))
 
 
 def _filled(U: Array, size: int, kept: Rows, gaps: Array | None) -> Rows:

@@ -183,7 +183,7 @@ class Surrogates:
         if len(self.known.numbers) <= selection.BOUNDARY:
             return self.known
         scales = np.min([h.lengthscales for h in self.crash.hypers], axis=0)
-        log_odds = _log_odds(LogGamma(self.ensemble)(self.known.X))
+        log_odds = _log_odds(self.ensemble.members[0].log_p_safe_by_the_others()[: len(self.known.numbers)])
         return self.known.only(selection.about_the_boundary(self.known, selection.BOUNDARY, scales, log_odds))
 
     @cached_property
@@ -355,7 +355,8 @@ def _of_many(
         memory, start = _started(memory, told, doubtful and _is_doubtful(told.seen, told.data))
         found = None if memory is None or start is None else _held(told, memory, start)
         if memory is not None and found is not None:
-            return _assembled(told, found, memory)
+            light = start is not None and start.sites is None  # as it came from a storage
+            return _assembled(told, found, _remembered(told.seen, found, memory, seen) if light else memory)
     few = seen.only(selection.about_the_best(seen, selection.FEW, np.ones(seen.X.shape[1])))
     first = _of_all(few, _to_be_fitted(memory), cost_prior, crash_prior, posterior, doubtful)
     told = _Told.of(_chosen(seen, first), crash_prior)
