@@ -58,6 +58,7 @@ ROWS = {
         ("deaths",),
         ("stored",),
         ("snapshot", "telling"),
+        ("memories",),
         ("proposer", "sampler"),
         ("insight", "ledger"),
         ("dashboard",),

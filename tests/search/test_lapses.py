@@ -5,7 +5,7 @@ import pytest
 
 import crashbo
 from crashbo.optimizer.observed import observations
-from crashbo.search.lapses import NO_LAPSES, _log_share, _only, lapses
+from crashbo.search.lapses import NO_LAPSES, _log_share, lapses
 
 
 def study(by_chance, *, n=40, constraints="load"):
@@ -56,7 +56,7 @@ def test_the_share_of_chance_is_integrated_over_its_prior():
 def test_some_of_the_trials_keep_their_data():
     optimizer = study([])
     seen = observations(optimizer.study, optimizer.trials)
-    some = _only(seen, np.arange(40) % 2 == 0)
+    some = seen.only(np.arange(0, 40, 2))
     assert some.numbers == tuple(range(0, 40, 2))
     assert np.array_equal(some.Y, seen.Y[::2], equal_nan=True)
     assert len(some.blame) == len(some.cost) == 20

@@ -75,14 +75,28 @@ def fit_beside(
     ahead: Array | None = None,
 ) -> CrashModel:
     """A crash model of the constraints and, as the last, a rare one that nobody measures."""
-    nothing = np.full((len(X), 1), np.nan)
-    cut = None if censored is None else np.hstack([censored, np.zeros((len(X), 1), dtype=bool)])
-    before, after = (None if rows is None else np.hstack([rows, nothing]) for rows in (last, ahead))
-    data = hybrid_data(X, np.hstack([Y, nothing]), crashed, blame, cut, stopped, before, after, whole=True)
+    data = beside_data(X, Y, crashed, blame, censored, stopped, last, ahead)
     per_row = (None if std is None else data.per_row(std) for std in noise_std)
     parts = parametrise_all(data, prior, noise_std=(*per_row, None), thresholds=(*thresholds, None))
     found = fit(data, parts)
     return CrashModel(found.posterior, found)
+
+
+def beside_data(
+    X: Array,
+    Y: Array,
+    crashed: Bools,
+    blame: Blame,
+    censored: Bools | None,
+    stopped: Bools | None,
+    last: Array | None,
+    ahead: Array | None,
+) -> HybridData:
+    """The data of constraints with one more, as the last, that nobody measures."""
+    nothing = np.full((len(X), 1), np.nan)
+    cut = None if censored is None else np.hstack([censored, np.zeros((len(X), 1), dtype=bool)])
+    before, after = (None if rows is None else np.hstack([rows, nothing]) for rows in (last, ahead))
+    return hybrid_data(X, np.hstack([Y, nothing]), crashed, blame, cut, stopped, before, after, whole=True)
 
 
 def without_labels(data: HybridData) -> HybridData:

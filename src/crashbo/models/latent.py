@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import log_ndtr
 
 from crashbo.models import course, ep
 from crashbo.models.ep import Sites
@@ -158,14 +159,27 @@ class Posterior:
 
     def surprises(self, j: int) -> Array:
         """Standardised leave-one-out residual of each measurement, in standard deviations; 0 without one."""
+        h, noise2 = self.hypers[j], relative_noise_std(self.hypers[j]) ** 2
+        y = (self.data.filled[j] - h.mean) / math.sqrt(h.outputscale)
+        mean, var = self._by_the_others(j)
+        return np.where(self.data.measured[j], (y - mean) / np.sqrt(var + noise2), 0.0)
+
+    def log_p_safe_by_the_others(self) -> Array:
+        """log P(safe) of each trial, (n,), by all others: without its own label and measurements."""
+        scale, mean = _scales(self.hypers)
+        c, s = (np.array([[getattr(h, name)] for h in self.hypers]) for name in ("threshold", "crash_noise_std"))
+        mu, v = (np.stack(rows) for rows in zip(*map(self._by_the_others, range(len(self.hypers))), strict=True))
+        return np.asarray(log_ndtr(((c - mean) / scale - mu) / np.sqrt(v + (s / scale) ** 2)).sum(axis=0))
+
+    def _by_the_others(self, j: int) -> tuple[Array, Array]:
+        """Mean and variance of latent function j at each trial, given all others, in units of its own, (n,)."""
         h, post = self.hypers[j], self.ep.posteriors[j]
         noise2 = relative_noise_std(h) ** 2
         y = (self.data.filled[j] - h.mean) / math.sqrt(h.outputscale)
         (tau, nu), seen = self.ep.sites, self.data.measured[j]
         S, N = tau[j] + seen / noise2, nu[j] + seen * y / noise2
         share = np.maximum(1.0 - S * post.var, _LEAST_SHARE)
-        gap = y - (post.mean - N * post.var) / share
-        return np.where(seen, gap / np.sqrt(post.var / share + noise2), 0.0)
+        return (post.mean - N * post.var) / share, post.var / share
 
     def alone(self, j: int) -> "Posterior":
         """The posterior of latent function j while the others are held: the same, and cheap to update along j."""

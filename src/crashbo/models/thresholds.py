@@ -25,6 +25,7 @@ from scipy.special import logsumexp
 
 from crashbo.models import course, latent
 from crashbo.models.fit import fit
+from crashbo.models.information import information
 from crashbo.models.latent import Posterior
 from crashbo.models.parametrisation import Parametrisation
 from crashbo.models.warps import Warp
@@ -49,6 +50,10 @@ _STEP = 0.75  # of the grid in t
 _FINER = 16  # points of the integral per point of the grid
 _MAX_STEPS = 40
 _DROP_HELD, _STEP_HELD = 3.0, 1.0  # for a search, which needs only median and spread, at every trial
+# judgement: past so many trials the density may be much narrower than a step. It is shortened then, until the density
+_SHARP = 300
+_TOO_FAR = 3.0  # falls by less than so many times the drop at one step; where it hardly falls, it is doubled
+_SHORTEST = 1e-3  # of the usual step
 _EP_TOLERANCE = 1e-2
 _MAX_SWEEPS = 20
 _MAX_EVALUATIONS = 6  # per grid point, from its neighbour's optimum
@@ -315,18 +320,34 @@ def _along(
         return here
 
     centre = visit(middle, posterior)
+    sharp = len(posterior.data.X) > _SHARP
+    stride = min(step, _stride(posterior, line, drop)) if sharp else step
     for direction in (-1.0, 1.0):
-        neighbour, t = centre, middle
+        neighbour, before = centre, middle
         for _ in range(_MAX_STEPS):
-            t = float(np.clip(t + direction * step, low, high))
+            t = float(np.clip(before + direction * stride, low, high))
             if t in density:
                 break
-            neighbour = visit(t, neighbour)
-            if density[t][0] < max(value for value, _ in density.values()) - drop:
+            here = visit(t, neighbour)
+            fall = max(value for value, _ in density.values()) - density[t][0]
+            if sharp and fall > _TOO_FAR * drop and stride > _SHORTEST * step:
+                del density[t]
+                stride *= max(math.sqrt(drop / _TOO_FAR / fall), _SHORTEST)  # a parabola would fall by that
+                continue
+            neighbour, before = here, t
+            if fall > drop:
                 break
+            if sharp and fall < drop / _TOO_FAR**2:
+                stride = min(2.0 * stride, step)
     ts = sorted(density)
     fine, log_density = _between(np.array(ts), *np.array([density[t] for t in ts]).T)
     return np.array([line.unpack(np.array([t])).threshold for t in fine]), log_density
+
+
+def _stride(posterior: Posterior, line: Parametrisation, drop: float) -> float:
+    """A step in t over which the density falls by half of `drop`, by Fisher's information."""
+    var = float(line.metric(line.start, information(posterior, 0))[0, 0])
+    return math.sqrt(drop * var)
 
 
 def _between(t: Array, value: Array, slope: Array) -> tuple[Array, Array]:

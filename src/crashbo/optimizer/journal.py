@@ -36,6 +36,7 @@ class Journal:
             "Restore the file from a copy, or give another path.",
             plain=saving.plain,
         )
+        self._memory: Any = None  # the last one in the file
 
     def open_study(self, fresh: Optimizer) -> Optimizer:
         """The study that the file holds, or the fresh one, which the file then holds."""
@@ -54,12 +55,18 @@ class Journal:
             except (KeyError, TypeError):
                 self._lines.refuse(number)
             trials[trial.number] = trial
-            state = event.get("state", state)
+            state = {**state, **event.get("state", {})}
+        self._memory = state.get("memory")
         return Optimizer.restored(fresh.study, trials.values(), state)
 
     def asked(self, trial: Trial, optimizer: Optimizer) -> None:
-        """A trial was handed out."""
-        self._lines.append({"event": "ask", "trial": asdict(trial), "state": optimizer.state()})
+        """A trial was handed out. A memory that is in the file already is not written again: with many trials, most."""
+        state = optimizer.state()
+        if state["memory"] is not None and state["memory"] == self._memory:
+            del state["memory"]
+        else:
+            self._memory = state["memory"]
+        self._lines.append({"event": "ask", "trial": asdict(trial), "state": state})
 
     def told(self, trial: Trial) -> None:
         """A trial's outcome is known."""

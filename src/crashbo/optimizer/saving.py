@@ -127,7 +127,22 @@ def memory_out(memory: Memory | None) -> dict[str, Any] | None:
         "views": _ensemble_out(memory.ensemble),
         "told": memory.told,
         "bystander": _bystander_out(memory.bystander),
+        "left_out": _numbers_out(memory.left_out),
     }
+
+
+def light(memory: dict[str, Any]) -> dict[str, Any]:
+    """A memory as plain values without EP's sites, which take most of its space and a little time to be found again."""
+    kept = memory["bystander"]
+    return {
+        **memory,
+        "crash": _without_sites(memory["crash"]),
+        "bystander": kept and {**kept, "labels": _without_sites(kept["labels"])},
+    }
+
+
+def _without_sites(warm: dict[str, Any] | None) -> dict[str, Any] | None:
+    return warm and {**warm, "sites": None}
 
 
 def memory_in(saved: dict[str, Any] | None) -> Memory | None:
@@ -142,7 +157,20 @@ def memory_in(saved: dict[str, Any] | None) -> Memory | None:
         _ensemble_in(saved.get("views")),
         saved.get("told", ""),
         _bystander_in(saved.get("bystander")),
+        _numbers_in(saved.get("left_out")),
     )
+
+
+def _numbers_out(numbers: tuple[int, ...]) -> str:
+    """Numbers of trials, one bit each: thousands in a few hundred characters."""
+    bits = np.zeros(max(numbers, default=-1) + 1, dtype=bool)
+    bits[list(numbers)] = True
+    return base64.b64encode(np.packbits(bits).tobytes()).decode("ascii")
+
+
+def _numbers_in(saved: str | None) -> tuple[int, ...]:
+    bits = np.unpackbits(np.frombuffer(base64.b64decode(saved or ""), dtype=np.uint8))
+    return tuple(np.flatnonzero(bits).tolist())
 
 
 def _bystander_out(kept: BystanderMemory | None) -> dict[str, Any] | None:
@@ -203,7 +231,7 @@ def _ensemble_in(saved: dict[str, Any] | None) -> EnsembleHyperparameters | None
 
 
 def _hypers_out(hypers: tuple[Hyperparameters, ...]) -> list[dict[str, Any]]:
-    return [asdict(h) for h in hypers]
+    return [{**asdict(h), "lengthscales": h.lengthscales.tolist()} for h in hypers]
 
 
 def _hypers_in(saved: list[dict[str, Any]]) -> tuple[Hyperparameters, ...]:

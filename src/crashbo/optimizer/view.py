@@ -14,6 +14,7 @@ from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtri
 
 from crashbo.optimizer.guard import Guard
 from crashbo.optimizer.observed import calibration, observations
@@ -29,6 +30,7 @@ from crashbo.search.surrogates import Observations, Surrogates, fit_surrogates
 
 Array = NDArray[np.float64]
 
+_MANY = 150  # judgement: readings of which the highest is so by its noise, as far as that of the largest of so many
 _LIKELIER = 0.5  # derived: the other hypothesis is the more probable one
 
 
@@ -79,10 +81,13 @@ class Threshold:
         """The farthest that was measured without a crash, less its noise; None before a success or a stop was."""
         if self._seen is None or self._models is None:
             return None
-        noise = np.broadcast_to(self._models.crash.hypers[self._j].noise_std, len(self._models.crash.data.X))
-        y = self._seen.Y[:, self._j] - noise[: len(self._seen.Y)]
+        y = self._seen.Y[:, self._j]
         reached = y[~self._seen.crashed & ~np.isnan(y)]
-        return self._constraint.sign * float(reached.max()) if len(reached) else None
+        if not len(reached):
+            return None
+        lifted = 1.0 if len(reached) <= _MANY else float(ndtri(1.0 - 1.0 / len(reached)))
+        noise = float(np.max(self._models.crash.hypers[self._j].noise_std))
+        return self._constraint.sign * (float(reached.max()) - lifted * noise)
 
     @cached_property
     def interval(self) -> tuple[float, float] | None:
@@ -172,7 +177,7 @@ class View:
     @cached_property
     def causes(self) -> Causes | None:
         """What the constraints had to do with the crashes; None before a trial was told."""
-        return None if self.models is None or self.seen is None else causes(self.seen, self.models)
+        return None if self.models is None else causes(self.models)
 
     @cached_property
     def thresholds(self) -> dict[str, Threshold]:
@@ -263,11 +268,12 @@ class View:
 
     def blames(self) -> dict[int, dict[str, float]]:
         """The blame of every trial that crashed, by its number."""
-        if self.causes is None:
+        if self.causes is None or self.seen is None:
             return {}
-        crashes, rows = sorted(t.number for t in self.trials if t.state == "crash"), self.causes.blame.tolist()
+        crashes, rows = sorted(t.number for t in self.trials if t.state == "crash"), self.causes.blame_in(self.seen)
         return {
-            number: dict(zip(self.study.names, row, strict=True)) for number, row in zip(crashes, rows, strict=True)
+            number: dict(zip(self.study.names, row, strict=True))
+            for number, row in zip(crashes, rows.tolist(), strict=True)
         }
 
     def table(self) -> list[dict[str, Any]]:

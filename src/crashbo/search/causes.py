@@ -16,11 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
 
-from crashbo.models import hyperpriors, thresholds
-from crashbo.models.bystander import fit_beside, fit_bystander
-from crashbo.models.crash import CrashModel, parametrise_all
+from crashbo.models import hyperpriors, latent, thresholds
+from crashbo.models.bystander import beside_data, fit_beside, fit_bystander
+from crashbo.models.crash import CrashModel, hybrid_data, parametrise_all
 from crashbo.models.fit import fit
-from crashbo.models.latent import Posterior
+from crashbo.models.hybrid import HybridData
+from crashbo.models.latent import Posterior, Warm
 from crashbo.models.parametrisation import Parametrisation
 from crashbo.models.thresholds import Profile
 from crashbo.models.warps import Warp, warps
@@ -28,10 +29,12 @@ from crashbo.search.costs import ENOUGH
 from crashbo.search.surrogates import Observations, Surrogates
 
 Array = NDArray[np.float64]
+Rows = NDArray[np.intp]
 
 # fitted: benchmarks/thresholds.py, on other seeds: prior odds, against the crash model, that crashes had another cause,
 # all of them or some
 RIVAL, _BESIDE = 0.25, 0.25
+_LOT_TOLERANCE = 1e-3  # judgement: of EP, where only blame is read off
 _BEHIND = 6.0  # judgement: nats by which a scale is too unlikely to matter
 
 
@@ -70,8 +73,9 @@ class Causes:
 
     model: CrashModel  # of the hypothesis that every crash was a constraint's
     innocent: Array  # (G,), probability that no crash was of this constraint's making
-    blame: Array  # (crashes, G), probability that each was violated in each
+    hypotheses: tuple["Hypothesis", ...]  # whose mixture says what was violated in a crash
     densities: tuple[tuple[tuple[Profile, float], ...], ...]  # of every threshold, with weights; none if not learnt
+    numbers: tuple[int, ...]  # of the trials that were compared
 
     def interval(self, j: int) -> tuple[float, float] | None:
         """The 90 % interval of constraint j's threshold; open above where the crashes do not bound it."""
@@ -79,21 +83,72 @@ class Causes:
             return self.model.threshold_interval(j)
         return thresholds.interval_of(self.densities[j], float(self.innocent[j]))
 
+    @cached_property
+    def blame(self) -> Array:
+        """Of the crashes that were compared, (crashes, G), the probability that each was violated in each."""
+        return np.asarray(sum(h.weight * h.blame() for h in self.hypotheses))
 
-def causes(seen: Observations, models: Surrogates) -> Causes:
-    """Compare the hypotheses on a study's trials."""
-    alone, blame = _fitted(models), CrashModel(models.crash).blame()
+    def blame_in(self, seen: Observations) -> Array:
+        """The same of all crashes of a study, also of those that were left out of the comparison."""
+        compared = np.isin(seen.numbers, self.numbers)
+        if compared.all():
+            return self.blame
+        own, others = np.flatnonzero(compared), np.flatnonzero(seen.crashed & ~compared)
+        blame = np.empty((len(compared), self.blame.shape[1]))
+        blame[compared & seen.crashed] = self.blame
+        if len(others):
+            blame[others] = sum(h.weight * h.blame_in(seen, own, others) for h in self.hypotheses)
+        return blame[seen.crashed]
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """A crash model of some trials, and its probability."""
+
+    posterior: Posterior
+    weight: float
+    by: tuple[Warp | None, ...]  # by which the readings were warped
+    beside: bool = False  # whether another cause, that nobody measures, stands beside the constraints
+
+    def blame(self) -> Array:
+        """(crashes, G), the probability that each constraint was violated in each."""
+        return CrashModel(self.posterior).blame()[:, : len(self.by)]
+
+    def blame_in(self, seen: Observations, own: Rows, others: Rows) -> Array:
+        """The same of `others` that crashed, given its `own` trials and them: as many at a time as it has itself."""
+        lots = [others[i : i + len(own)] for i in range(0, len(others), len(own))]
+        return np.concatenate([self._with(seen, own, lot) for lot in lots])
+
+    def _with(self, seen: Observations, own: Rows, lot: Rows) -> Array:
+        rows = np.sort(np.concatenate([own, lot]))
+        some = _warped(seen.only(rows), list(self.by))
+        data = _data(some, self.beside)
+        hypers = tuple(
+            h if std is None or np.ndim(h.noise_std) == 0 else replace(h, noise_std=data.per_row(std))
+            for h, std in zip(self.posterior.hypers, (*some.noise_std, None), strict=False)
+        )
+        found = CrashModel(latent.condition(data, hypers, tolerance=_LOT_TOLERANCE)).blame()
+        return np.asarray(found[np.isin(rows[some.crashed], lot), : len(self.by)])
+
+
+def causes(models: Surrogates) -> Causes:
+    """Compare the hypotheses on a study's trials; on those about the boundary, where there are many."""
+    seen, alone, middle = models.boundary, _fitted(models), _middle(models)
+    blame = CrashModel(middle).blame()
     G = blame.shape[1]
+    unwarped = (None,) * G
+    only = (Hypothesis(middle, 1.0, unwarped),)
     if not seen.crashed.any():
-        return Causes(alone, np.ones(G), blame, tuple(map(_only, map(alone.threshold_profile, range(G)))))
+        return Causes(alone, np.ones(G), only, tuple(map(_only, map(alone.threshold_profile, range(G)))), seen.numbers)
     scales = [_scales(seen, alone, j) for j in range(G)]
     mixed = tuple(map(_weighted, scales))
     if not all(alone.posterior.data.kind):  # what nobody measures is among them already
-        return Causes(alone, _innocent(blame), blame, mixed)
+        return Causes(alone, _innocent(blame), only, mixed, seen.numbers)
     best = [max(of, key=lambda scale: scale.log_evidence).warp if of else None for of in scales]
     if any(best):
         seen = _warped(seen, best)
         alone = _alone(seen)
+        middle = alone.posterior
         blame = alone.blame()
     beside = _beside(seen)
     p_alone, p_beside, p_rival = _probabilities(seen, alone, beside)
@@ -103,7 +158,11 @@ def causes(seen: Observations, models: Surrogates) -> Causes:
         found = (beside.threshold_profile(j) for j in range(G))
         mixed = tuple(_only(p and replace(p, warp=warp)) for p, warp in zip(found, best, strict=True))
     share = p_alone / max(p_alone + p_beside, np.finfo(float).tiny)
-    return Causes(alone, innocent, (1.0 - p_rival) * (shared + share * (blame - shared)), mixed)  # 1 where it was told
+    both = (
+        Hypothesis(middle, (1.0 - p_rival) * share, tuple(best)),  # all is theirs where it was told
+        Hypothesis(beside.posterior, (1.0 - p_rival) * (1.0 - share), tuple(best), beside=True),
+    )
+    return Causes(alone, innocent, both, mixed, seen.numbers)
 
 
 def _only(profile: Profile | None) -> tuple[tuple[Profile, float], ...]:
@@ -123,10 +182,28 @@ def _innocent(blame: Array) -> Array:
 
 def _fitted(models: Surrogates) -> CrashModel:
     """The crash model at the most probable hyperparameters, also where the search holds older ones."""
-    if models.fitted is not None:
+    whole = models.boundary is models.known
+    if whole and models.fitted is not None:
         return models.crash_model
-    found = fit(models.crash.data, models.parametrisations, start=models.memory.crash, enough=ENOUGH)
+    of = models.crash_model.fitted
+    assert of is not None
+    start = models.memory.crash if whole else of.posterior.warm()
+    found = fit(of.posterior.data, of.parametrisations, start=start, enough=ENOUGH)
     return CrashModel(found.posterior, found)
+
+
+def _middle(models: Surrogates) -> Posterior:
+    """The crash posterior at the medians of the thresholds, of the trials that are compared."""
+    if models.boundary is models.known:
+        return models.crash
+    start = models.crash_model.posterior
+    return latent.condition(start.data, models.crash.hypers, start=start.sites(), tolerance=_LOT_TOLERANCE)
+
+
+def _data(seen: Observations, beside: bool) -> HybridData:
+    if beside:
+        return beside_data(seen.X, seen.Y, seen.crashed, seen.blame, seen.censored, seen.stopped, *seen.watched)
+    return hybrid_data(seen.X, seen.Y, seen.crashed, seen.blame, seen.censored, seen.stopped, *seen.watched, whole=True)
 
 
 def _scales(seen: Observations, model: CrashModel, j: int) -> tuple[Scale, ...]:
@@ -144,7 +221,8 @@ def _scales(seen: Observations, model: CrashModel, j: int) -> tuple[Scale, ...]:
         noise = _warped_noise(seen.noise_std[j], warp, _readings(seen)[:, j])
         noise = None if noise is None else data.per_row(noise)
         parts = parametrise_all(warped, hyperpriors.of_crash(data.X.shape[1]), noise_std=(noise,), thresholds=(None,))
-        posterior = fit(warped, parts, enough=ENOUGH).posterior
+        start = replace(parts[0].outside(parts[0].start), lengthscales=plain.hypers[0].lengthscales)
+        posterior = fit(warped, parts, start=Warm((start,), warped.kind), enough=ENOUGH).posterior
         found.append(Scale.of(posterior, parts[0], warp, math.log(warp.prior), y))
     best = max(scale.log_weight for scale in found)
     return tuple(scale for scale in found if scale.log_weight > best - _BEHIND)

@@ -13,6 +13,7 @@ from scipy.special import chdtri
 
 from crashbo.models import latent
 from crashbo.models.fit import Fit, fit
+from crashbo.models.hybrid import HybridData
 from crashbo.models.hyperpriors import Hyperprior, LogNormal
 from crashbo.models.latent import Hyperparameters, Posterior, Warm
 from crashbo.models.parametrisation import Parametrisation, parametrise
@@ -123,6 +124,14 @@ class Costs:
         plain = fits[0].posterior
         return CostFit(self._told(plain) if self.huge.any() else plain, _is_open(fits))
 
+    def refined(
+        self, noise_std: float | None, prior: Hyperprior, start: Warm | None, enough: float, evaluations: int
+    ) -> Posterior:
+        """The cost's posterior by a few more steps from the fit of fewer trials."""
+        data, p = _parametrised(self.X[~self.huge], self.compressed[~self.huge], noise_std, prior)
+        plain = fit(data, (p,), start=start, enough=enough, max_evaluations=evaluations).posterior
+        return self._told(plain) if self.huge.any() else plain
+
     def given(self, hypers: tuple[Hyperparameters, ...]) -> Posterior:
         """The cost's posterior at these hyperparameters."""
         plain = latent.condition(measured_data(self.X[~self.huge], self.compressed[~self.huge]), hypers)
@@ -147,16 +156,22 @@ def _fits(X: Array, cost: Array, noise_std: float | None, prior: Hyperprior, sta
     Noise can pass for a cost that varies over short distances, and such a cost for noise; a fit that began with the one
     stays with it. So another begins with the other.
     """
-    data = measured_data(X, cost)
-    p = parametrise(data.Y[0], data.sign[0], prior, dimension=X.shape[1], labelled=False, noise_std=noise_std)
-    if noise_std is None:
-        p = _within_repeats(p, X, cost)
+    data, p = _parametrised(X, cost, noise_std, prior)
     found = [fit(data, (p,), start=start, enough=ENOUGH)]
     if noise_std is None and len(X) >= _ENOUGH_FOR_NOISE:
         other = p.start.noise_std if _noise_share(found[0]) > _QUIET else _LOUD
         rival = replace(p, start=replace(p.start, noise_std=other))
         found.append(fit(data, (rival,), enough=ENOUGH))
     return sorted(found, key=lambda fitted: -_plausibility(fitted, prior))
+
+
+def _parametrised(
+    X: Array, cost: Array, noise_std: float | None, prior: Hyperprior
+) -> tuple[HybridData, Parametrisation]:
+    """The costs as a fit takes them."""
+    data = measured_data(X, cost)
+    p = parametrise(data.Y[0], data.sign[0], prior, dimension=X.shape[1], labelled=False, noise_std=noise_std)
+    return data, _within_repeats(p, X, cost) if noise_std is None else p
 
 
 def _plausibility(fitted: Fit, prior: Hyperprior) -> float:

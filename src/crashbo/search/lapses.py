@@ -43,20 +43,20 @@ NO_LAPSES = Lapses(0.0, (), np.zeros(0))  # derived: nothing to find
 def lapses(seen: Observations, models: Surrogates) -> Lapses:
     """The crashes that the others leave unexplained, and the evidence for it."""
     skipped = max(len(seen.numbers) - _LATEST, 0)
-    seen = _only(seen, np.arange(len(seen.numbers)) >= skipped)
+    seen = seen.only(np.arange(skipped, len(seen.numbers)))
     crashes, n = np.flatnonzero(seen.crashed & ~_blamed(seen)), len(seen.numbers)
     if len(crashes) < 2 or not seen.succeeded.any():
         return NO_LAPSES
-    base, best = _fitted(seen, models).log_posterior, NO_LAPSES
-    for chance in (np.ones(len(crashes), dtype=bool), _unexplained(models, skipped + crashes)):
+    whole, best = _fitted(seen, models), NO_LAPSES
+    for chance in (np.ones(len(crashes), dtype=bool), _unexplained(whole, crashes)):
         for _ in range(_ROUNDS):
             k = int(chance.sum())
             if not k:
                 break
             rest = np.ones(n, dtype=bool)
             rest[crashes[chance]] = False
-            fitted = _fitted(_only(seen, rest), models)
-            evidence = fitted.log_posterior + _log_share(k, n) - base
+            fitted = _fitted(seen.only(np.flatnonzero(rest)), models)
+            evidence = fitted.log_posterior + _log_share(k, n) - whole.log_posterior
             p = np.asarray(CrashModel(fitted.posterior).p_safe(seen.X[crashes]))
             if evidence > best.evidence:
                 best = Lapses(evidence, tuple(int(i) for i in skipped + crashes[chance]), p[chance])
@@ -71,10 +71,9 @@ def _log_share(k: int, n: int) -> float:
     return float(betaln(k + 1.0, n - k + _RARE) - betaln(1.0, _RARE))
 
 
-def _unexplained(models: Surrogates, crashes: NDArray[np.intp]) -> Bools:
-    """Crashes that the study's model takes for successes, by the other trials."""
-    post = models.crash_model.posterior
-    return np.asarray(post.ep.tilted.log_mass[crashes] < np.log(0.5))
+def _unexplained(whole: Fit, crashes: NDArray[np.intp]) -> Bools:
+    """Crashes that the crash model takes for successes, by the other trials."""
+    return np.asarray(whole.posterior.ep.tilted.log_mass[crashes] < np.log(0.5))
 
 
 def _fitted(seen: Observations, models: Surrogates) -> Fit:
@@ -88,20 +87,3 @@ def _fitted(seen: Observations, models: Surrogates) -> Fit:
 
 def _blamed(seen: Observations) -> Bools:
     return np.array([bool(b) for b in seen.blame or [None] * len(seen.numbers)], dtype=bool)
-
-
-def _only(seen: Observations, rows: Bools) -> Observations:
-    """Some of the trials."""
-    return replace(
-        seen,
-        numbers=tuple(n for n, kept in zip(seen.numbers, rows, strict=True) if kept),
-        X=seen.X[rows],
-        succeeded=seen.succeeded[rows],
-        crashed=seen.crashed[rows],
-        cost=seen.cost[rows],
-        Y=seen.Y[rows],
-        blame=None if seen.blame is None else [b for b, kept in zip(seen.blame, rows, strict=True) if kept],
-        censored=None if seen.censored is None else seen.censored[rows],
-        reached=None if seen.reached is None else seen.reached[rows],
-        rises=None if seen.rises is None else seen.rises[rows],
-    )

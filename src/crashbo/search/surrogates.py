@@ -22,6 +22,7 @@ from crashbo.models.hyperpriors import Hyperprior
 from crashbo.models.latent import Posterior, Warm
 from crashbo.models.parametrisation import Parametrisation
 from crashbo.models.regression import measured_data
+from crashbo.search import selection
 from crashbo.search.acquisition import LogEI, LogGamma
 from crashbo.search.calibration import Calibration
 from crashbo.search.costs import ENOUGH, Costs
@@ -41,6 +42,9 @@ _SURPRISE = 3.0  # standard deviations of a measurement from its prediction that
 _LOG_UNEXPECTED = float(np.log(0.2))  # of the probability of an outcome, likewise
 _UNSURE = 200  # trials past which the uncertainty of the hyperparameters is neglected
 _HELD_TOLERANCE = 1e-3  # of EP at hyperparameters that are held
+_LEAST_CRASH = 1e-12  # of P(crash): a sum of floats knows no less
+_REFINED = 0.05  # nats: gain of a step with many trials below which it was the last
+_STEPS = 10  # evaluations of the evidence with many trials, at most: what three seconds for a first ask allow
 # judgement: share of the cost's spread that a gain must have to mean anything, at least and most. With risk's third of
 # it, a gain of a hundredth is always worth a trial: on michalewicz10d ruggedness was fitted as a noise of 0.2
 _FINEST, _COARSEST = 1e-3, 0.03
@@ -71,6 +75,29 @@ class Observations:
     reached: Array | None = None  # (n, G), the last readings before a crash; NaN where they are not known
     rises: Array | None = None  # (n, G), of these, the largest from one reading to the next; NaN where it is not known
     stops_at: float = 0.5  # probability of a crash at which a guard stops a trial; derived: likelier than not
+    total: int | None = None  # trials that there are, where these are only some of them
+
+    @property
+    def count(self) -> int:
+        """How many trials there are, these and those that were left out."""
+        return len(self.numbers) if self.total is None else self.total
+
+    def only(self, rows: NDArray[np.intp]) -> "Observations":
+        """Some of the trials, in order."""
+        return replace(
+            self,
+            numbers=tuple(self.numbers[i] for i in rows.tolist()),
+            X=self.X[rows],
+            succeeded=self.succeeded[rows],
+            crashed=self.crashed[rows],
+            cost=self.cost[rows],
+            Y=self.Y[rows],
+            blame=None if self.blame is None else [self.blame[i] for i in rows.tolist()],
+            censored=None if self.censored is None else self.censored[rows],
+            reached=None if self.reached is None else self.reached[rows],
+            rises=None if self.rises is None else self.rises[rows],
+            total=self.count,
+        )
 
     @property
     def stopped(self) -> NDArray[np.bool_]:
@@ -126,8 +153,9 @@ class Memory:
     crash: Warm | None
     fitted_at: int = 0  # number of trials when hyperparameters were last fitted
     ensemble: EnsembleHyperparameters | None = None  # of the crash model, from that fit
-    told: str = ""  # digest of the data of these trials
+    told: str = ""  # digest of the data of these trials, and of those that were left out
     bystander: BystanderMemory | None = None
+    left_out: tuple[int, ...] = ()  # trials that were known then, but that the models do not know
 
 
 @dataclass(frozen=True)
@@ -140,6 +168,7 @@ class Surrogates:
     fitted: Fit | None  # of the crash model; None where hyperparameters are held
     memory: Memory
     successes: int  # rows of the cost's data that were measured: pending ones come after them
+    known: Observations  # the trials that both models know: all, or those that matter most (see `selection`)
     bystanders: Ensemble | None = None  # of what is measured, where that is not the cause: `ensemble` is of labels then
     noise_is_open: bool = False  # whether much noise and little explain the costs about equally well
 
@@ -157,14 +186,29 @@ class Surrogates:
         return latent.condition(without_labels(self.crash.data), kept.measured.hypers)
 
     @cached_property
+    def boundary(self) -> Observations:
+        """The trials that say the most of thresholds and causes: all, or those about the boundary."""
+        if len(self.known.numbers) <= selection.BOUNDARY:
+            return self.known
+        scales = np.min([h.lengthscales for h in self.crash.hypers], axis=0)
+        log_odds = _log_odds(self.ensemble.members[0].log_p_safe_by_the_others()[: len(self.known.numbers)])
+        return self.known.only(selection.about_the_boundary(self.known, selection.BOUNDARY, scales, log_odds))
+
+    @cached_property
     def crash_model(self) -> CrashModel:
-        """The crash model at the most probable hyperparameters; where they are held, computed on demand."""
-        if self.fitted is not None:
+        """The crash model at the most probable hyperparameters; where they are held, computed on demand.
+
+        Of many trials it is that of those about the boundary.
+        """
+        if self.fitted is not None and self.boundary is self.known:
             return CrashModel(self.fitted.posterior, self.fitted)
-        warm = self.memory.crash
+        warm, data, parts = self.memory.crash, self.crash.data, self.parametrisations
         assert warm is not None
-        mode = latent.condition(self.crash.data, warm.hypers, start=warm.sites, tolerance=_HELD_TOLERANCE)
-        return CrashModel(mode, Fit(mode, self.parametrisations, np.nan, 1, mode.ep.sweeps, mode.ep.converged))
+        if self.boundary is not self.known:
+            told = _Told.of(self.boundary, hyperpriors.of_crash(data.X.shape[1]))
+            data, parts, warm = told.data, told.parametrisations, replace(warm, sites=None)
+        mode = latent.condition(data, warm.hypers, start=warm.sites, tolerance=_HELD_TOLERANCE)
+        return CrashModel(mode, Fit(mode, parts, np.nan, 1, mode.ep.sweeps, mode.ep.converged))
 
     @property
     def converged(self) -> bool:
@@ -271,35 +315,82 @@ def fit_surrogates(
 
     Where `doubtful`, P(safe) goes by labels alone once the data say that what is measured is not the cause.
     """
-    cost_prior = cost_prior or hyperpriors.of_cost(seen.X.shape[1])
-    crash_prior = crash_prior or hyperpriors.of_crash(seen.X.shape[1])
-    data = hybrid_data(seen.X, seen.Y, seen.crashed, seen.blame, seen.censored, seen.stopped, *seen.watched, whole=True)
-    parametrisations = parametrise_all(data, crash_prior, noise_std=seen.noise_std, thresholds=seen.thresholds)
-    costs = Costs.of(seen.X[seen.costed], seen.cost[seen.costed])
-    doubtful = doubtful and _is_doubtful(seen, data)
-    if memory is not None and memory.bystander is not None and not doubtful:
-        memory = replace(memory, ensemble=None, bystander=None)
-    start = _aligned(memory.crash, memory, seen, len(data.X)) if memory is not None else None
-    found = _held(seen, memory, data, start, costs) if memory is not None and start is not None else None
+    priors = cost_prior or hyperpriors.of_cost(seen.X.shape[1]), crash_prior or hyperpriors.of_crash(seen.X.shape[1])
+    if seen.count > selection.SMALL:
+        return _of_many(seen, memory, *priors, posterior, doubtful)
+    return _of_all(seen, memory, *priors, posterior, doubtful)
+
+
+def _of_all(
+    seen: Observations,
+    memory: Memory | None,
+    cost_prior: Hyperprior,
+    crash_prior: Hyperprior,
+    posterior: PosteriorOver,
+    doubtful: bool,
+) -> Surrogates:
+    """Both models of all these trials."""
+    told = _Told.of(seen, crash_prior)
+    doubtful = doubtful and _is_doubtful(seen, told.data)
+    memory, start = _started(memory, told, doubtful)
+    found = _held(told, memory, start) if memory is not None and start is not None else None
     if found is None:
-        fitted = fit(data, parametrisations, start=start, enough=ENOUGH)
-        unsure = posterior == "marginal" and len(seen.numbers) <= _UNSURE
-        bystander, labels = _compared(seen, memory, data, fitted, crash_prior, unsure) if doubtful else (None, None)
-        ensemble = _about(fitted, unsure and labels is None)
+        fitted = fit(told.data, told.parametrisations, start=start, enough=ENOUGH)
+        unsure = posterior == "marginal" and seen.count <= _UNSURE
+        compared = _compared(seen, memory, told.data, fitted, crash_prior, unsure) if doubtful else (None, None)
+        ensemble = _about(fitted, unsure and compared[1] is None)
         cost_start = memory.cost if memory is not None else None
-        cost, noise_is_open = costs.fit(seen.cost_noise_std, cost_prior, cost_start) if len(costs.X) else (None, False)
-        warm = fitted.posterior.warm()
-        found = _Found(fitted, warm, ensemble, cost, len(seen.numbers), bystander, labels, noise_is_open)
-    cost_warm = memory.cost if memory is not None else None
-    if found.cost is not None:
-        cost_warm = replace(found.cost.warm(), sites=None)
-    told, hypers = seen.digest(seen.numbers), found.ensemble.hyperparameters
-    kept = Memory(seen.numbers, cost_warm, found.warm, found.fitted_at, hypers, told, found.bystander)
-    cost = None if found.cost is None else with_pending(found.cost, seen.pending)
-    ensemble, bystanders = (found.ensemble, None) if found.labels is None else (found.labels, found.ensemble)
-    return Surrogates(
-        cost, ensemble, parametrisations, found.fitted, kept, len(costs.X), bystanders, found.noise_is_open
-    )
+        cost, noise_is_open = (None, False)
+        if len(told.costs.X):
+            cost, noise_is_open = told.costs.fit(seen.cost_noise_std, cost_prior, cost_start)
+        found = _Found(fitted, fitted.posterior.warm(), ensemble, cost, seen.count, *compared, noise_is_open)
+    return _assembled(told, found, _remembered(seen, found, memory))
+
+
+def _of_many(
+    seen: Observations,
+    memory: Memory | None,
+    cost_prior: Hyperprior,
+    crash_prior: Hyperprior,
+    posterior: PosteriorOver,
+    doubtful: bool,
+) -> Surrogates:
+    """Both models of those among many trials that matter most.
+
+    Until the next fit they know the trials that they knew at the last one, and all that came since. What is kept in
+    memory does not change in between, so that a study need not be saved as a whole after each of many trials.
+    """
+    if memory is not None and memory.told == seen.digest((*memory.numbers, *memory.left_out)):
+        left_out = set(memory.left_out)
+        rows = np.array([i for i, number in enumerate(seen.numbers) if number not in left_out], dtype=np.intp)
+        told = _Told.of(seen.only(rows), crash_prior)
+        memory, start = _started(memory, told, doubtful and _is_doubtful(told.seen, told.data))
+        found = None if memory is None or start is None else _held(told, memory, start)
+        if memory is not None and found is not None:
+            light = start is not None and start.sites is None  # as it came from a storage
+            return _assembled(told, found, _remembered(told.seen, found, memory, seen) if light else memory)
+    few = seen.only(selection.about_the_best(seen, selection.FEW, np.ones(seen.X.shape[1])))
+    first = _of_all(few, _to_be_fitted(memory), cost_prior, crash_prior, posterior, doubtful)
+    told = _Told.of(_chosen(seen, first), crash_prior)
+    found = _refined(told, first, cost_prior)
+    return _assembled(told, found, _remembered(told.seen, found, first.memory, seen))
+
+
+class _Told(NamedTuple):
+    """Trials, and what the models make of them."""
+
+    seen: Observations
+    data: HybridData
+    parametrisations: tuple[Parametrisation, ...]
+    costs: Costs
+
+    @staticmethod
+    def of(seen: Observations, prior: Hyperprior) -> "_Told":
+        data = hybrid_data(
+            seen.X, seen.Y, seen.crashed, seen.blame, seen.censored, seen.stopped, *seen.watched, whole=True
+        )
+        parametrisations = parametrise_all(data, prior, noise_std=seen.noise_std, thresholds=seen.thresholds)
+        return _Told(seen, data, parametrisations, Costs.of(seen.X[seen.costed], seen.cost[seen.costed]))
 
 
 class _Found(NamedTuple):
@@ -313,23 +404,58 @@ class _Found(NamedTuple):
     noise_is_open: bool = False
 
 
-def _held(
-    seen: Observations,
-    memory: Memory,
-    data: HybridData,
-    start: Warm,
-    costs: Costs,
-) -> _Found | None:
+def _started(memory: Memory | None, told: _Told, doubtful: bool) -> tuple[Memory | None, Warm | None]:
+    """The memory, without a hypothesis that nobody has any more, and where a fit of these trials begins."""
+    if memory is None:
+        return None, None
+    if memory.bystander is not None and not doubtful:
+        memory = replace(memory, ensemble=None, bystander=None)
+    return memory, _aligned(memory.crash, memory, told.seen, len(told.data.X))
+
+
+def _remembered(
+    seen: Observations, found: _Found, memory: Memory | None, everything: Observations | None = None
+) -> Memory:
+    """What is kept of what was found, to begin the next fit of these trials with, chosen from `everything`."""
+    cost = memory.cost if memory is not None else None
+    if found.cost is not None:
+        cost = replace(found.cost.warm(), sites=None)
+    everything = everything or seen
+    digest, known = everything.digest(everything.numbers), set(seen.numbers)
+    left_out = tuple(number for number in everything.numbers if number not in known)
+    hypers = found.ensemble.hyperparameters
+    return Memory(seen.numbers, cost, found.warm, found.fitted_at, hypers, digest, found.bystander, left_out)
+
+
+def _assembled(told: _Told, found: _Found, memory: Memory) -> Surrogates:
+    """Both models, with what is pending."""
+    cost = None if found.cost is None else with_pending(found.cost, told.seen.pending)
+    ensemble, bystanders = (found.ensemble, None) if found.labels is None else (found.labels, found.ensemble)
+    return Surrogates(
+        cost,
+        ensemble,
+        told.parametrisations,
+        found.fitted,
+        memory,
+        len(told.costs.X),
+        told.seen,
+        bystanders,
+        found.noise_is_open,
+    )
+
+
+def _held(told: _Told, memory: Memory, start: Warm) -> _Found | None:
     """Both models at the hyperparameters in memory, or None where those are to be refitted.
 
     They are while trials are few, when their number has grown by a factor, and, when one of the new ones was a
     surprise, by a smaller factor: right after many trials that no search chose, most of its own are surprises.
     A trial that was corrected is learnt from at once.
     """
-    n, ensemble = len(seen.numbers), memory.ensemble
+    seen, data, _, costs = told
+    n, rows, ensemble = seen.count, len(seen.numbers), memory.ensemble
     if ensemble is None or start.measured != data.kind or (memory.cost is None) != (len(costs.X) == 0):
         return None
-    if memory.told != seen.digest(memory.numbers):
+    if seen.total is None and memory.told != seen.digest(memory.numbers):
         return None
     if n <= _REFIT_EACH or not memory.fitted_at <= n < _REFIT_GROWTH * memory.fitted_at:
         return None
@@ -337,7 +463,7 @@ def _held(
     of_labels = bystander.ensemble if bystander is not None else None
     if len((of_labels or ensemble).hypers) > 1 and n > _UNSURE:
         return None
-    new = np.arange(n) >= (memory.fitted_at if n >= _REFIT_SURPRISED * memory.fitted_at else n)
+    new = np.arange(rows) >= rows - (n - memory.fitted_at if n >= _REFIT_SURPRISED * memory.fitted_at else 0)
     middle = latent.condition(data, ensemble.hypers[0], start=start.sites, tolerance=_HELD_TOLERANCE)
     labels = None
     if bystander is not None and of_labels is not None:
@@ -353,6 +479,55 @@ def _held(
         return None
     warm = replace(start, sites=middle.sites())
     return _Found(None, warm, ensemble.about(middle), cost, memory.fitted_at, bystander, labels)
+
+
+def _log_odds(log_p: Array) -> Array:
+    """log p / (1 - p), finite."""
+    p = np.exp(np.minimum(log_p, -_LEAST_CRASH))
+    return np.asarray(log_p - np.log1p(-p))
+
+
+def _to_be_fitted(memory: Memory | None) -> Memory | None:
+    """The memory as a start only: nothing is held."""
+    return None if memory is None else replace(memory, ensemble=None)
+
+
+def _chosen(seen: Observations, first: Surrogates) -> Observations:
+    """The trials that the models are to know, by the hyperparameters of a first fit."""
+    if len(seen.numbers) <= selection.EXACT:
+        return seen.only(np.arange(len(seen.numbers)))
+    scales = [h.lengthscales for h in first.ensemble.members[0].hypers]
+    if first.cost is not None:
+        scales.append(first.cost.hypers[0].lengthscales)
+    return seen.only(selection.about_the_best(seen, selection.EXACT, np.min(scales, axis=0)))
+
+
+def _refined(told: _Told, first: Surrogates, cost_prior: Hyperprior) -> _Found:
+    """Both models of many trials, from a fit of a few of them, by the last steps of another fit."""
+    memory, kept = first.memory, first.memory.bystander
+    start = _aligned(memory.crash, memory, told.seen, len(told.data.X))
+    fitted = fit(
+        told.data,
+        told.parametrisations,
+        start=start,
+        enough=_REFINED,
+        max_evaluations=_STEPS,
+        tolerance=_HELD_TOLERANCE,
+    )
+    fitted = replace(fitted, converged=fitted.posterior.ep.converged)  # the next fit goes on where this one ended
+    labels = None
+    if first.bystanders is not None and kept is not None and kept.ensemble is not None:
+        bare = without_measurements(told.data)
+        labels = kept.ensemble.about(latent.condition(bare, kept.ensemble.hypers[0], tolerance=_HELD_TOLERANCE))
+    if kept is not None:
+        sites = None if labels is None else labels.members[0].sites()
+        kept = replace(kept, labels=replace(kept.labels, sites=sites))
+    cost = None
+    if first.cost is not None:
+        cost = told.costs.refined(told.seen.cost_noise_std, cost_prior, memory.cost, _REFINED, _STEPS)
+    ensemble = _about(fitted, False)
+    warm = replace(fitted.posterior.warm(), sites=ensemble.members[0].sites())  # at the medians, as they are held
+    return _Found(fitted, warm, ensemble, cost, told.seen.count, kept, labels, first.noise_is_open)
 
 
 def _is_doubtful(seen: Observations, data: HybridData) -> bool:
@@ -373,7 +548,7 @@ def _compared(
 ) -> tuple[BystanderMemory | None, Ensemble | None]:
     """The hypothesis that what is measured is not the cause; and its ensemble, where it leads the crash model."""
     earlier = _carried(seen, memory) if memory is not None else None
-    n = len(seen.numbers)
+    n = seen.count
     if earlier is not None and earlier.fitted_at <= n < (1.0 - _PATIENCE * earlier.lead) * earlier.fitted_at:
         return earlier, None
     starts = {} if earlier is None else {"measured": earlier.measured, "labels": earlier.labels}

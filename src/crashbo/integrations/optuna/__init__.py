@@ -26,6 +26,7 @@ its own `CrashSampler`. What is stored where:
 | study, user attribute | `crashbo:settings` | arguments of `declare`: space, constraints, risk, noise, lease ... |
 | | `crashbo:corrected:NUMBER` | correction of a finished trial; Optuna's own record cannot be changed |
 | | `crashbo:halted` | that no trial is handed out at the bench: since when, by whom and why |
+| study, system attribute | `crashbo:memory:MODELS` | hyperparameters of the last fit, with which other workers begin |
 
 How a stored trial is read (`records`):
 

@@ -18,7 +18,7 @@ from optuna.samplers import BaseSampler
 from optuna.storages._heartbeat import is_heartbeat_enabled
 from optuna.trial import FrozenTrial, TrialState
 
-from crashbo.integrations.optuna import deaths, keys, stored, writing
+from crashbo.integrations.optuna import deaths, keys, memories, stored, writing
 from crashbo.integrations.optuna.clock import lease_of
 from crashbo.integrations.optuna.settings import Settings, declared
 from crashbo.integrations.optuna.snapshot import Snapshot, Suggestion, TrialSeed, seed_of
@@ -192,8 +192,10 @@ class CrashSampler(BaseSampler):
         for turn in range(_ROUNDS):
             snapshot = Snapshot.of(reading, axes, settings, study.direction, without=trial.number)
             key = (id(study._storage), study.study_name, tuple(axes.names), tuple(snapshot.study.names))
-            chosen, memory = snapshot.ask(fixed, TrialSeed(seed, trial.number, turn), self._memories.get(key))
+            before = memories.recalled(study, snapshot, self._memories.get(key))
+            chosen, memory = snapshot.ask(fixed, TrialSeed(seed, trial.number, turn), before)
             self._memories[key] = memory
+            memories.keep(study, snapshot, before, memory)
             chosen = replace(chosen, again=deaths.tries_again(trial))  # it may ask for more than the dead one had asked
             self._publish(study, trial, chosen)
             if not self._contested(study, trial, partial(self._rivals, study, trial, snapshot, chosen)):

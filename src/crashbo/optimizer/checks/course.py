@@ -46,10 +46,11 @@ def courses(view: View) -> list[Course]:
         return []
     seen, found = observations(study, view.trials), []
     if models.cost is not None:
-        rows, data = np.flatnonzero(seen.costed), models.cost.data
-        numbers = tuple(seen.numbers[i] for i in rows)
+        known, data = models.known, models.cost.data
+        rows = np.flatnonzero(known.costed)
+        numbers = tuple(known.numbers[i] for i in rows)
         scales, y = models.cost.hypers[0].lengthscales, data.Y[0, : len(rows)]
-        found.append(Course("cost", study.units.get("cost", ""), study.sign, numbers, seen.X[rows], y, scales))
+        found.append(Course("cost", study.units.get("cost", ""), study.sign, numbers, known.X[rows], y, scales))
     for j, c in enumerate(study.constraints):
         whole = ~np.isnan(seen.Y[:, j]) if seen.censored is None else ~np.isnan(seen.Y[:, j]) & ~seen.censored[:, j]
         rows = np.flatnonzero(whole)
