@@ -134,6 +134,18 @@ def test_the_report_is_one_file_without_scripts_or_links_and_names_are_harmless(
     assert text.count("data:image/png;base64,") == len(names)
 
 
+def test_a_report_that_cannot_be_written_is_refused_before_it_is_made(crashbo, tmp_path, monkeypatch):
+    pytest.importorskip("matplotlib")
+    crashbo(*NEW)
+    monkeypatch.setattr("crashbo.app.gathered.gather", lambda *args: pytest.fail("it was gathered"))
+    (tmp_path / "file").write_text("")
+    for place in (["--output", "/proc/nowhere/report.html"], ["--png", str(tmp_path / "file")]):
+        code, _, err = crashbo("report", "--output", str(tmp_path / "there.html"), *place)
+        assert code != 0
+        assert "must be places that can be written to" in err
+    assert not (tmp_path / "there.html").exists()
+
+
 def test_a_report_of_a_study_without_trials_says_so(crashbo, tmp_path):
     pytest.importorskip("matplotlib")
     crashbo(*NEW)

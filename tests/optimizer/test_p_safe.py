@@ -9,7 +9,9 @@ from machines import SPACE, press, run, telling
 from scipy.special import expit, logit
 
 import crashbo
+from crashbo.optimizer import view
 from crashbo.optimizer.view import View
+from crashbo.strategies import base
 
 HERE, THERE, EDGE = {"x": 0.3, "y": 0.3}, {"x": 0.9, "y": 0.8}, {"x": 0.6, "y": 0.55}
 POINTS = [HERE, THERE, EDGE]
@@ -138,3 +140,18 @@ def test_the_threshold_is_the_one_that_the_search_goes_by_and_lies_in_its_interv
     assert threshold.value == view.models.ensemble.levels(0)[0]
     low, high = threshold.interval
     assert low < threshold.value < high
+
+
+def test_a_table_of_trials_costs_one_fit(monkeypatch):
+    optimizer = crashbo.Optimizer({"x": (0.0, 1.0)}, ["load"], seed=0)
+    for _ in range(6):
+        trial = optimizer.ask()
+        optimizer.tell(trial, cost=trial.params["x"], measured={"load": trial.params["x"]})
+    fits, fit = [], view.fit_surrogates
+    for module in (view, base):
+        monkeypatch.setattr(module, "fit_surrogates", lambda *args, **more: fits.append(1) or fit(*args, **more))
+    rows = [optimizer.tell({"x": x}, cost=x, measured={"load": x}) for x in np.linspace(0.1, 0.9, 20).tolist()]
+    assert len(fits) == 1
+    assert all(0.0 < row.p_safe <= 1.0 for row in rows)
+    optimizer.ask()
+    assert len(fits) == 2
