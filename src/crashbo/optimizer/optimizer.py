@@ -119,11 +119,11 @@ class Optimizer:
     @_in_turn
     def ask_batch(self, n: int) -> list[Trial]:
         """The next n trials to run at the same time, chosen from one fit: each knows of those before it."""
-        return [trial for some in self._batch(n) for trial in _theirs(some)]
+        return [trial for some in self.ask_stream(n) for trial in some]
 
     def ask_stream(self, n: int) -> Iterator[list[Trial]]:
         """The trials of `ask_batch`, a few at a time, as soon as they are chosen."""
-        batch = self._batch(n)
+        batch = self._batch(counted("n", n, "One trial is ask().", least=0))
         while True:
             with self._turn:
                 some = next(batch, None)
@@ -384,7 +384,7 @@ class Optimizer:
         some = [checked_proposal(proposal, self.space) for proposal in proposals]
         params = [self.space.decode(proposal.x) for proposal in some]
         X = np.array([self.space.encode(p) for p in params])
-        before, p = (np.exp(stage(X)) for stage in (now.safety.wary, now.safety.corrected))
+        before, p = map(np.exp, now.safety.stages(X))
         return [
             Trial(self._next + i, params[i], admissible=s.admissible, p_safe=float(p[i]), p_model=float(before[i]))
             for i, s in enumerate(some)
@@ -415,7 +415,7 @@ class Optimizer:
             return trial
         self._remember(now.surrogates)
         x = self.space.encode(trial.params)[None]
-        before, p = (float(np.exp(stage(x)[0])) for stage in (now.safety.wary, now.safety.corrected))
+        before, p = (float(np.exp(stage[0])) for stage in now.safety.stages(x))
         return replace(trial, p_safe=p, p_model=before)
 
     def _task(self, *, share_fit: bool = False) -> Task:

@@ -48,8 +48,13 @@ class Safety:
 
     def __call__(self, X: Array) -> Array:
         """log P(safe) at X."""
-        value = self.calibration.log_corrected(self.wary(X))[0]
-        return value if self.limits is None else value + self.limits(X)
+        return self.stages(X)[1]
+
+    def stages(self, X: Array) -> tuple[Array, Array]:
+        """The wary stage and the last, both at X."""
+        wary = self.wary(X)
+        value = self.calibration.log_corrected(wary)[0]
+        return wary, value if self.limits is None else value + self.limits(X)
 
     def with_gradient(self, X: Array) -> ValueAndGradient:
         """log P(safe) at X and its gradient."""
