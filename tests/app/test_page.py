@@ -450,3 +450,31 @@ def test_a_page_without_its_token_asks_for_it(browser, store):
         assert page.errors == []
     finally:
         server.kill()
+
+
+def test_a_log_of_hundreds_has_pages_and_what_is_told_arrives_alone(browser, store):
+    bench = Bench.create(store, Definition.of(SAID))
+    bench.add_all([({"knee": i / 800, "hip": 0.5}, Told.of(void="unplugged"), None) for i in range(700)])  # no models
+    server = Server(store).start()
+    try:
+        page = opened(browser, server)
+        answers = []
+        page.on("response", lambda answer: answers.append(answer) if "/api/state?" in answer.url else None)
+        rows = page.locator("#log tbody tr")
+        playwright.expect(page.locator(".pager span")).to_have_text("trials 600 to 699 of 700")
+        assert rows.count() == 100
+        assert page.locator("#chart-cost .hit").count() < 300
+        Bench.open(store).add({"knee": 0.1, "hip": 0.2}, Told.of(void="by another process"))
+        playwright.expect(page.locator("#trial-700")).to_be_visible()
+        assert {t["number"] for answer in answers for t in answer.json()["trials"]} == {700}
+        page.get_by_role("button", name="Older").click()
+        playwright.expect(page.locator("#trial-600")).to_be_visible()
+        assert rows.count() == 100
+        page.emulate_media(media="print")
+        page.evaluate("dispatchEvent(new Event('beforeprint'))")
+        assert rows.count() == 701
+        page.evaluate("dispatchEvent(new Event('afterprint'))")
+        assert rows.count() == 100
+        assert page.errors == []
+    finally:
+        server.kill()
