@@ -91,9 +91,9 @@ class Chooser:
         self.worker = Worker(place, niceness=0)
         self._ahead: Future[None] | None = None
         self._last: Batch | None = None  # of the last fit
-        self._fit: Fit | None = None  # news for it
+        self._fit: MadeFit | None = None  # news for it
 
-    def learn(self, fit: "Fit | None") -> None:
+    def learn(self, fit: "MadeFit | None") -> None:
         """A fit that another process made: while many ask, it saves one of its own."""
         self._fit = fit or self._fit
 
@@ -117,7 +117,7 @@ class Chooser:
         return self._ahead is None or self._ahead.done()
 
 
-class Fit(NamedTuple):
+class MadeFit(NamedTuple):
     """The models' memory of a fit, and what they are models of."""
 
     key: tuple[Any, ...]
@@ -143,7 +143,7 @@ class Viewer:
     def __init__(self, place: Place) -> None:
         self.worker = Worker(place)
 
-    def fit(self) -> Fit | None:
+    def fit(self) -> MadeFit | None:
         """Fit the models, for the next picture; None before a trial was told."""
         return self.worker.run(_fit)
 
@@ -222,7 +222,7 @@ def limits_of(bench: Bench, params: dict[str, Any] | None = None) -> dict[str, f
     return Overview(bench.insight()).limits(params)
 
 
-def _propose(count: int, turn: int, onward: bool, fit: Fit | None) -> Batch | tuple[Planned, ...] | None:
+def _propose(count: int, turn: int, onward: bool, fit: MadeFit | None) -> Batch | tuple[Planned, ...] | None:
     """The first trials of a batch; onward the trials alone, since the rest is known and large."""
     if fit is not None:
         _cache.proposer.learn(fit.key, fit.memory)
@@ -234,12 +234,12 @@ def _propose_ahead() -> None:
     _cache.proposer.propose_ahead()
 
 
-def _fit() -> Fit | None:
+def _fit() -> MadeFit | None:
     _cache.digest = digest_of(_cache.bench.trials)
     # Trials told from here on may already be included: then the picture is computed once more.
     _cache.overview = Overview(_cache.bench.insight())
     models = _cache.overview.view.models if _cache.digest else None
-    return None if models is None else Fit(models_of(_cache.overview.insight.snapshot), memory_out(models.memory))
+    return None if models is None else MadeFit(models_of(_cache.overview.insight.snapshot), memory_out(models.memory))
 
 
 def _picture() -> Picture | None:

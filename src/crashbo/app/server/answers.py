@@ -209,7 +209,7 @@ class HaltAnswer(BaseModel):
     halted: dict[str, Any] | None
 
 
-class Known(NamedTuple):
+class KnownState(NamedTuple):
     """What a client has: the boot and the editions of its last answer."""
 
     boot: str = ""
@@ -217,7 +217,7 @@ class Known(NamedTuple):
     insight: int = 0
 
 
-def state_of(live: Live, known: Known) -> dict[str, Any]:
+def state_of(live: Live, known: KnownState) -> dict[str, Any]:
     """Everything that the page shows, without what a client knows: then only the trials that changed."""
     entries, direction = live.bench.entries(), live.bench.ledger.direction
     best, changes, same = best_of((e.trial for e in entries), direction), live.changes, known.boot == live.boot

@@ -33,7 +33,7 @@ from crashbo.app.server.answers import (
     HaltAnswer,
     ImportAnswer,
     InsightAnswer,
-    Known,
+    KnownState,
     LeaseAnswer,
     LevelAnswer,
     SliceAnswer,
@@ -141,7 +141,7 @@ def _add_study(app: FastAPI, live: Live) -> None:
         response_model=StateAnswer,
     )
     def state(boot: Boot = "", trials: Edition = 0, insight: Edition = 0) -> Response:
-        return _json(state_of(live, Known(boot, trials, insight)))
+        return _json(state_of(live, KnownState(boot, trials, insight)))
 
     @app.get("/api/studies", summary="All studies in the store", response_model=list[StudyAnswer])
     def studies() -> Response:

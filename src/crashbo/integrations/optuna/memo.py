@@ -14,7 +14,7 @@ T = TypeVar("T")
 _KINDS = 8  # that are kept at once: a sampler may look at a study through a few different spaces
 
 
-class Kept:
+class Remembered:
     """Things made of sources, by number; each as long as its source is the same object."""
 
     def __init__(self) -> None:
@@ -35,10 +35,10 @@ class Memo:
     """What is kept of one study, by kind: what is made, and all that it depends on beside its source."""
 
     def __init__(self) -> None:
-        self._kinds: dict[Hashable, Kept] = {}
+        self._kinds: dict[Hashable, Remembered] = {}
 
-    def __getitem__(self, kind: Hashable) -> Kept:
-        found = self._kinds.pop(kind, None) or Kept()
+    def __getitem__(self, kind: Hashable) -> Remembered:
+        found = self._kinds.pop(kind, None) or Remembered()
         self._kinds[kind] = found  # as the latest
         while len(self._kinds) > _KINDS:
             self._kinds.pop(next(iter(self._kinds)), None)
