@@ -77,7 +77,8 @@ class Bench:
         self._writing = FairLock()
         self._waiting: deque[_PendingTell] = deque()  # outcomes to be written
         self._open: tuple[Settings, dict[int, Entry]] = Settings(), {}  # running trials, as last read: a cache
-        self._ours: set[int] = set()  # trials that were handed out since the storage was last read to choose some
+        self._wished = False  # whether a setting was queued since the storage was last read to choose some
+        self._ours: set[int] = set()  # trials that were handed out since then
         self._latest: float | None = None  # the latest place in the order of what was told
 
     @staticmethod
@@ -151,7 +152,7 @@ class Bench:
             if not missing:
                 return
             self._check_not_halted()
-            for i, trial in self._hand_out(asked, missing, turn, onward and turn == 0):
+            for i, trial in self._hand_out(asked, missing, turn, onward and turn == 0 and not self._wished):
                 given.add(i)
                 yield i, trial
         if len(given) < len(asked):
@@ -288,6 +289,7 @@ class Bench:
         check_params(params, self.ledger.read().distributions, beyond=beyond)
         with self._writing:
             self.ledger.queue(params)
+        self._wished = True
 
     @property
     def id(self) -> str:
@@ -370,11 +372,11 @@ class Bench:
         """Propose trials and write them, as they are chosen; those whose points others have taken stay missing."""
         left = deque(missing)
         while left:
+            if not onward:
+                self._ours, self._wished = set(), False
             batch = self._propose(len(left), turn, onward)
             if batch is None and not onward:
                 return
-            if not onward:
-                self._ours = set()
             onward = batch is not None
             if batch is not None:
                 rows = [left.popleft() for _ in batch.planned]

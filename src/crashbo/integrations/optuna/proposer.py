@@ -59,7 +59,8 @@ class Proposer:
         self._heard: dict[Any, Any] = {}  # likewise: memories of fits that others made
         self._ahead: tuple[Any, tuple[Suggestion, ...]] | None = None
         self._parts: Iterator[Batch] = iter(())
-        self._kept: tuple[Planned, ...] = ()  # of the last part: those that nobody has asked for yet
+        self._part: Batch | None = None  # the last of them
+        self._kept: tuple[Planned, ...] = ()  # of that: those that nobody has asked for yet
 
     def propose(self, count: int, turn: int = 0) -> Batch:
         """The next trials: first queued ones, then those to be tried again, then proposals of the models, from one fit.
@@ -160,7 +161,8 @@ class Proposer:
         heard = self._heard.pop(key, None)
         if heard is not None and heard["fitted_at"] > self._fitted.get(key, 0):
             memory, self._fitted[key] = heard, heard["fitted_at"]
-        if memory is None or told <= _FEW or not self._fitted[key] <= told < _GROWTH * self._fitted[key]:
+        fitted = self._fitted.get(key, 0)
+        if memory is None or told <= _FEW or not fitted <= told < _GROWTH * fitted:
             return memory
         return {**memory, "fitted_at": told}
 
