@@ -123,7 +123,7 @@ class Optimizer:
 
     def ask_stream(self, n: int) -> Iterator[list[Trial]]:
         """The trials of `ask_batch`, a few at a time, as soon as they are chosen."""
-        batch = self._batch(counted("n", n, "One trial is ask().", least=0))
+        batch = self._batch(n)
         while True:
             with self._turn:
                 some = next(batch, None)
