@@ -19,11 +19,12 @@ from crashbo.search.surrogates import Surrogates
 Array = NDArray[np.float64]
 
 # fitted: benchmarks/check.py, tuning seeds. The least evidence that makes a finding, in nats
-_LEAST_CRASHES, _LEAST_CAUSE = 3.0, 3.0
+_LEAST_CRASHES, _LEAST_CAUSE = 3.0, 1.5
 _BY_CHANCE = 4.0  # derived: standard deviations of the noise; one reading in 30 000 lies farther
 _OUTSIDE = -math.log(0.05)  # derived: nats; beyond a 90 % interval lies one threshold in twenty
 _MOST = 50.0  # judgement: nats of what leaves no doubt
 _EXACT, _TINY = 1e-9, 1e-300  # so that no division fails; a noise below this share of a threshold is none
+_SURELY = 3.0  # judgement: nats against another cause, with which it is not asked for any more
 _FEW = 3  # judgement: fewer crashes say little of their cause
 
 
@@ -150,14 +151,21 @@ def cause(view: View) -> Iterator[Finding]:
         f"What is measured, {what}, explains none of the {len(crashes)} crashes.",
         crashes,
         f"Measure something else that may cause them; until then leave {what} out, or add crashbo.Unmeasured().",
-        strength=evidence - _LEAST_CAUSE,
+        # Against the crash model alone, as the evidence of crashes by chance is: the odds are of all other causes.
+        strength=min(max(evidence, _lead(view) or 0.0) - _LEAST_CAUSE, _MOST),
     )
 
 
 def _is_explained(view: View) -> bool:
     """Whether the search has found already that what is measured explains the crashes: the rest takes seconds."""
+    lead = _lead(view)
+    return lead is not None and lead < -_SURELY
+
+
+def _lead(view: View) -> float | None:
+    """By how many nats, when it was last fitted, a function of its own explained the labels better."""
     kept = None if view.models is None else view.models.memory.bystander
-    return kept is not None and kept.lead < -_LEAST_CAUSE
+    return None if kept is None else kept.lead
 
 
 def _limit(view: View, models: Surrogates, j: int, c: Constraint) -> float | None:
