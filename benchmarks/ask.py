@@ -2,10 +2,16 @@
 
     python benchmarks/ask.py [--repeats 5]
     python benchmarks/ask.py --against b612d08    # CPU time of the working tree over that of a revision, in one run
+    python benchmarks/ask.py --many [--trials 2000 10000] [--dimensions 4]
 
 Median over several trials around n = 25, 50, 100 and 200 in 2, 6 and 10 dimensions, and around n = 1000 in 10. The
 trials before are random and told without asking. If Optuna's GPSampler or BoTorch is installed, the same is measured
 for them at n = 100 in 10 dimensions, on the same trials in the same process.
+
+With --many: n = 100 to 10 000 in 4 to 60 dimensions, CPU seconds. Half of the trials are random, half lie about the
+best. *cold* is the first ask of a process that knows nothing but the trials, *joins* that of one that knows their
+hyperparameters, too, *warm* the median of those that follow, of which a share goes into the *models*, into the *choice*
+by them, and into the *trials*, which are put in order; *level* is the interval of the threshold, *check* all checks.
 """
 
 import argparse
@@ -83,6 +89,84 @@ def ours(n: int, dimension: int, repeats: int) -> list[float]:
         took, trial = seconds(step)
         times += [took] if i else []
     return times
+
+
+def searched(n: int, dimension: int) -> tuple[crashbo.Optimizer, np.random.Generator]:
+    """A study of n trials: half of them at random, half about the best so far."""
+    rng = np.random.default_rng(1)
+    optimizer = crashbo.Optimizer(space(dimension), ["load"], seed=0)
+    names, best, least = list(space(dimension)), np.full(dimension, 0.5), np.inf
+    for i in range(n):
+        x = rng.random(dimension)
+        if i % 2:
+            moved = (x < max(2.0 / dimension, 0.3)) * 10.0 ** rng.uniform(-3.0, -0.7)
+            x = np.clip(best + moved * rng.standard_normal(dimension), 0.0, 1.0)
+        params = dict(zip(names, x.tolist(), strict=True))
+        told = outcome(params, rng)
+        if told.get("cost", np.inf) < least:
+            best, least = x, told["cost"]
+        optimizer.tell(params, **told)
+    return optimizer, rng
+
+
+class Spans:
+    """CPU seconds spent in some functions, where they are looked up."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+
+    def watch(self, module: Any, name: str, label: str) -> None:
+        """Count what this function takes from now on."""
+        whole = getattr(module, name)
+
+        def watched(*args: Any, **kwargs: Any) -> Any:
+            began = time.process_time()
+            result = whole(*args, **kwargs)
+            self.seconds[label] = self.seconds.get(label, 0.0) + time.process_time() - began
+            return result
+
+        setattr(module, name, watched)
+
+
+def many(sizes: list[int], dimensions: list[int], repeats: int) -> None:
+    """Cold and warm asks of large studies, and where their time goes."""
+    import resource
+
+    from crashbo.optimizer import optimizer as asking
+    from crashbo.strategies import base
+
+    spans = Spans()
+    spans.watch(base, "fit_surrogates", "models")
+    spans.watch(asking, "observations", "trials")
+    print("     n   D    cold   joins    warm  models choice trials   level   check  kB memory")
+    for dimension in dimensions:
+        for n in sizes:
+            optimizer, rng = searched(n, dimension)
+            cold, trial = cpu(optimizer.ask)
+            times, spans.seconds = [], {}
+            for _ in range(repeats):
+                optimizer.tell(trial, **outcome(trial.params, rng))
+                took, trial = cpu(optimizer.ask)
+                times.append(took)
+            share = {label: took / sum(times) for label, took in spans.seconds.items()}
+            choice = 1.0 - share["models"] - share["trials"]
+            state = optimizer.state()["memory"]
+            text = optimizer.to_json()
+            joins, _ = cpu(crashbo.Optimizer.from_json(text).ask)
+            level, _ = cpu(lambda: optimizer.thresholds["load"].interval)  # noqa: B023
+            checked, _ = cpu(optimizer.check)
+            print(
+                f"{n:6d} {dimension:3d} {cold:7.2f} {joins:7.2f} {np.median(times):7.3f} {share['models']:7.0%}"
+                f"{choice:7.0%}{share['trials']:7.0%} {level:7.2f} {checked:7.2f} {len(json.dumps(state)) / 1e3:10.0f}",
+                flush=True,
+            )
+    print(f"memory at the most: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3:.0f} MB")
+
+
+def cpu(work: Callable[[], Any]) -> tuple[float, Any]:
+    began = time.process_time()
+    result = work()
+    return time.process_time() - began, result
 
 
 def optuna_s(n: int, dimension: int, repeats: int) -> list[float]:
@@ -202,8 +286,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--against", metavar="REVISION", help="compare with a revision instead")
+    parser.add_argument("--many", action="store_true", help="large studies instead")
+    parser.add_argument("--trials", type=int, nargs="+", default=[100, 300, 1000, 2000, 5000, 10_000])
+    parser.add_argument("--dimensions", type=int, nargs="+", default=[4, 10, 60])
     options = parser.parse_args()
     repeats = options.repeats
+    if options.many:
+        many(options.trials, options.dimensions, repeats)
+        return
     if options.against:
         against(options.against, repeats)
         return

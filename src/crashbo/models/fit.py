@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from crashbo.models import latent
+from crashbo.models import ep, latent
 from crashbo.models.ep import Sites
 from crashbo.models.hybrid import HybridData
 from crashbo.models.information import information
@@ -53,6 +53,8 @@ def fit(
     max_evaluations: int = _MAX_EVALUATIONS,
     tolerance: float = FINAL_TOLERANCE,
     enough: float = _ENOUGH,
+    passes: int = _PASSES,
+    max_sweeps: int = ep.MAX_SWEEPS,
 ) -> Fit:
     """Maximise log Z_EP plus log prior over the free hyperparameters.
 
@@ -63,6 +65,8 @@ def fit(
         max_evaluations: of the evidence.
         tolerance: of EP in the posterior that is returned.
         enough: nats; two iterations in a row that gain less end the search.
+        passes: over coupled latent functions, at most.
+        max_sweeps: of EP in the posterior that is returned.
     """
     sites = None
     if start is not None and start.measured == data.kind:
@@ -70,7 +74,7 @@ def fit(
         sites = start.sites
     elif not data.joint.any():
         parametrisations = tuple(with_initial_lengthscales(p, data, j) for j, p in enumerate(parametrisations))
-    search = _Search(max_evaluations, tolerance, enough)
+    search = _Search(max_evaluations, tolerance, enough, passes, max_sweeps)
     if len(parametrisations) == 1:
         return search.one(data, parametrisations[0], sites)
     return search.several(data, parametrisations, sites)
@@ -81,6 +85,8 @@ class _Search:
     max_evaluations: int
     tolerance: float
     enough: float
+    passes: int
+    max_sweeps: int
 
     def one(self, data: HybridData, p: Parametrisation, sites: Sites | None) -> Fit:
         """The fit of one latent function."""
@@ -97,7 +103,7 @@ class _Search:
         )
         best = objective.best
         assert best is not None  # a start has a posterior, however improbable
-        posterior = latent.condition(data, best.hypers, start=best.sites(), grams=best.grams, tolerance=self.tolerance)
+        posterior = self._final(data, best)
         converged = posterior.ep.converged and objective.evaluations < self.max_evaluations
         sweeps = objective.sweeps + posterior.ep.sweeps
         reached = log_posterior(posterior, (p,))
@@ -116,7 +122,7 @@ class _Search:
         reached = log_posterior(posterior, parametrisations)
         best = Fit(posterior, parametrisations, reached, 1, posterior.ep.sweeps, False)
         coupled, before = bool(data.joint.any()), 0.0
-        for i in range(_PASSES if coupled else 1):
+        for i in range(self.passes if coupled else 1):
             coarse = replace(self, enough=max(self.enough, _COARSE)) if coupled and i == 0 else self
             found = coarse._pass(best)
             if found.log_posterior > best.log_posterior:
@@ -128,11 +134,20 @@ class _Search:
                 break
             before = gain
         posterior = best.posterior
-        final = latent.condition(
-            data, posterior.hypers, start=posterior.sites(), grams=posterior.grams, tolerance=self.tolerance
-        )
+        final = self._final(data, posterior)
         converged = final.ep.converged and best.converged
         return replace(best, posterior=final, sweeps=best.sweeps + final.ep.sweeps, converged=converged)
+
+    def _final(self, data: HybridData, best: Posterior) -> Posterior:
+        """The posterior that is returned, nearer to EP's fixed point than those of the search."""
+        return latent.condition(
+            data,
+            best.hypers,
+            start=best.sites(),
+            grams=best.grams,
+            tolerance=self.tolerance,
+            max_sweeps=self.max_sweeps,
+        )
 
     def _pass(self, before: Fit) -> Fit:
         """Every latent function fitted once, and the posterior of all together at the result."""

@@ -26,7 +26,9 @@ from crashbo.numerics.kernels import squared_distances
 Array = NDArray[np.float64]
 Rows = NDArray[np.intp]
 
-EXACT = 1000  # judgement: trials up to which the models know all; what 0.2 s per ask allow, by benchmarks/ask.py
+# judgement: what 0.2 s per ask allow, by benchmarks/ask.py
+EXACT = 1000  # trials up to which the models know all
+KNOWN = 850  # trials that they know of more; all that come until the next choice are added
 SMALL = 400  # judgement: trials up to which every fit is of all of them; half a second
 FEW = 250  # judgement: with which a fit of more begins; its last steps are made with all that the models know
 BOUNDARY = 120  # judgement: of which thresholds and causes are learnt; what a second allows

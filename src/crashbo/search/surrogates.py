@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from crashbo.models import hyperpriors, latent, thresholds
+from crashbo.models import ep, hyperpriors, latent, thresholds
 from crashbo.models.bystander import fit_bystander, without_labels, without_measurements
 from crashbo.models.crash import Blame, CrashModel, hybrid_data, parametrise_all
 from crashbo.models.ensemble import Ensemble, EnsembleHyperparameters, gather
@@ -19,7 +19,7 @@ from crashbo.models.ep import Sites
 from crashbo.models.fit import FINAL_TOLERANCE, Fit, fit
 from crashbo.models.hybrid import HybridData
 from crashbo.models.hyperpriors import Hyperprior
-from crashbo.models.latent import Posterior, Warm
+from crashbo.models.latent import Hyperparameters, Posterior, Warm
 from crashbo.models.parametrisation import Parametrisation
 from crashbo.models.regression import measured_data
 from crashbo.search import selection
@@ -44,6 +44,7 @@ _UNSURE = 200  # trials past which the uncertainty of the hyperparameters is neg
 _HELD_TOLERANCE = 1e-3  # of EP at hyperparameters that are held
 _LEAST_CRASH = 1e-12  # of P(crash): a sum of floats knows no less
 _REFINED = 0.05  # nats: gain of a step with many trials below which it was the last
+_FEW_SWEEPS = 20  # of EP with many trials, at most
 _STEPS = 10  # evaluations of the evidence with many trials, at most: what three seconds for a first ask allow
 # judgement: share of the cost's spread that a gain must have to mean anything, at least and most. With risk's third of
 # it, a gain of a hundredth is always worth a trial: on michalewicz10d ruggedness was fitted as a noise of 0.2
@@ -464,11 +465,11 @@ def _held(told: _Told, memory: Memory, start: Warm) -> _Found | None:
     if len((of_labels or ensemble).hypers) > 1 and n > _UNSURE:
         return None
     new = np.arange(rows) >= rows - (n - memory.fitted_at if n >= _REFIT_SURPRISED * memory.fitted_at else 0)
-    middle = latent.condition(data, ensemble.hypers[0], start=start.sites, tolerance=_HELD_TOLERANCE)
+    middle = _conditioned(data, ensemble.hypers[0], start.sites)
     labels = None
     if bystander is not None and of_labels is not None:
         bare, sites = without_measurements(data), bystander.labels.sites
-        unmeasured = latent.condition(bare, of_labels.hypers[0], start=sites, tolerance=_HELD_TOLERANCE)
+        unmeasured = _conditioned(bare, of_labels.hypers[0], sites)
         labels = of_labels.about(unmeasured)
         bystander = replace(bystander, labels=replace(bystander.labels, sites=unmeasured.sites()))
     # What is measured does not explain the crashes of a bystander's study: they would all be surprises.
@@ -479,6 +480,16 @@ def _held(told: _Told, memory: Memory, start: Warm) -> _Found | None:
         return None
     warm = replace(start, sites=middle.sites())
     return _Found(None, warm, ensemble.about(middle), cost, memory.fitted_at, bystander, labels)
+
+
+def _conditioned(data: HybridData, hypers: tuple[Hyperparameters, ...], start: Sites | None) -> Posterior:
+    """The posterior at hyperparameters that are held."""
+    return latent.condition(data, hypers, start=start, tolerance=_HELD_TOLERANCE, max_sweeps=_sweeps(data))
+
+
+def _sweeps(data: HybridData) -> int:
+    """Sweeps of EP, at most: contradictory labels may take all of them, and many trials a long time for each."""
+    return ep.MAX_SWEEPS if len(data.X) <= selection.SMALL else _FEW_SWEEPS
 
 
 def _log_odds(log_p: Array) -> Array:
@@ -499,7 +510,7 @@ def _chosen(seen: Observations, first: Surrogates) -> Observations:
     scales = [h.lengthscales for h in first.ensemble.members[0].hypers]
     if first.cost is not None:
         scales.append(first.cost.hypers[0].lengthscales)
-    return seen.only(selection.about_the_best(seen, selection.EXACT, np.min(scales, axis=0)))
+    return seen.only(selection.about_the_best(seen, selection.KNOWN, np.min(scales, axis=0)))
 
 
 def _refined(told: _Told, first: Surrogates, cost_prior: Hyperprior) -> _Found:
@@ -511,14 +522,15 @@ def _refined(told: _Told, first: Surrogates, cost_prior: Hyperprior) -> _Found:
         told.parametrisations,
         start=start,
         enough=_REFINED,
-        max_evaluations=_STEPS,
+        max_evaluations=_STEPS // len(told.parametrisations),
         tolerance=_HELD_TOLERANCE,
+        passes=1,
+        max_sweeps=_sweeps(told.data),
     )
-    fitted = replace(fitted, converged=fitted.posterior.ep.converged)  # the next fit goes on where this one ended
     labels = None
     if first.bystanders is not None and kept is not None and kept.ensemble is not None:
         bare = without_measurements(told.data)
-        labels = kept.ensemble.about(latent.condition(bare, kept.ensemble.hypers[0], tolerance=_HELD_TOLERANCE))
+        labels = kept.ensemble.about(_conditioned(bare, kept.ensemble.hypers[0], None))
     if kept is not None:
         sites = None if labels is None else labels.members[0].sites()
         kept = replace(kept, labels=replace(kept.labels, sites=sites))
@@ -526,6 +538,7 @@ def _refined(told: _Told, first: Surrogates, cost_prior: Hyperprior) -> _Found:
     if first.cost is not None:
         cost = told.costs.refined(told.seen.cost_noise_std, cost_prior, memory.cost, _REFINED, _STEPS)
     ensemble = _about(fitted, False)
+    fitted = replace(fitted, converged=ensemble.members[0].ep.converged)  # the next fit goes on where this one ended
     warm = replace(fitted.posterior.warm(), sites=ensemble.members[0].sites())  # at the medians, as they are held
     return _Found(fitted, warm, ensemble, cost, told.seen.count, kept, labels, first.noise_is_open)
 
@@ -594,7 +607,12 @@ def _centred(posterior: Posterior, parametrisations: tuple[Parametrisation, ...]
     if not spreads.any():
         return posterior, spreads
     moved = latent.condition(
-        posterior.data, hypers, start=posterior.sites(), grams=posterior.grams, tolerance=FINAL_TOLERANCE
+        posterior.data,
+        hypers,
+        start=posterior.sites(),
+        grams=posterior.grams,
+        tolerance=FINAL_TOLERANCE,
+        max_sweeps=_sweeps(posterior.data),
     )
     return moved, spreads
 
