@@ -44,7 +44,7 @@ def best_point(
     score = Score(log_floor=float(np.log1p(-delta)) if delta < 1.0 else -np.inf, weight=0.0, steepness=STEEP)
     screened = candidates.screen(space, models, safety, rng=rng)
     tried = models.cost.data.X[: models.successes]
-    X = np.vstack([screened.X, space.snap(tried)])
+    X = np.vstack([screened.X, space.snap(space.here(tried))])
     screened = candidates.Screen(X, safety(X), screened.apart, screened.box)
     found = candidates.best(space, screened, _Cheapness(models.cost), safety, score, np.zeros((0, X.shape[1])))
     mean, _ = models.cost.predict(0, found.x[None, :])

@@ -22,11 +22,13 @@ from crashbo.models.hyperpriors import Hyperprior
 from crashbo.models.latent import Hyperparameters, Posterior, Warm
 from crashbo.models.parametrisation import Parametrisation
 from crashbo.models.regression import measured_data
+from crashbo.numerics.kernels import MATERN52, Kernel
 from crashbo.search import selection
 from crashbo.search.acquisition import LogEI, LogGamma
 from crashbo.search.calibration import Calibration
 from crashbo.search.costs import ENOUGH, Costs
 from crashbo.search.safety import Safety
+from crashbo.search.trip_levels import Tilt
 
 Array = NDArray[np.float64]
 GivenThreshold = float | tuple[float, float] | None
@@ -75,6 +77,8 @@ class Observations:
     censored: NDArray[np.bool_] | None = None  # (n, G), where Y is only a lower bound
     reached: Array | None = None  # (n, G), the last readings before a crash; NaN where they are not known
     rises: Array | None = None  # (n, G), of these, the largest from one reading to the next; NaN where it is not known
+    kernel: Kernel = MATERN52  # of both models
+    tilts: tuple[Tilt, ...] = ()  # of the only threshold, along contexts
     stops_at: float = 0.5  # probability of a crash at which a guard stops a trial; derived: likelier than not
     total: int | None = None  # trials that there are, where these are only some of them
 
@@ -104,6 +108,13 @@ class Observations:
     def stopped(self) -> NDArray[np.bool_]:
         """Which trials were stopped before they could crash: they have neither label nor cost."""
         return ~(self.succeeded | self.crashed)
+
+    def risen(self, X: Array) -> Array:
+        """By how much readings, and the threshold, lie higher at X than Y and the models have them, (m, 1)."""
+        total = np.zeros((len(X), 1))
+        for tilt in self.tilts:
+            total += tilt.slope * X[:, tilt.at : tilt.at + 1]
+        return total
 
     @property
     def watched(self) -> tuple[Array | None, Array | None]:
@@ -172,6 +183,7 @@ class Surrogates:
     known: Observations  # the trials that both models know: all, or those that matter most (see `selection`)
     bystanders: Ensemble | None = None  # of what is measured, where that is not the cause: `ensemble` is of labels then
     noise_is_open: bool = False  # whether much noise and little explain the costs about equally well
+    context: tuple[tuple[int, float], ...] = ()  # coordinates that are met and not chosen, and where they are now
 
     @property
     def crash(self) -> Posterior:
@@ -254,19 +266,29 @@ class Surrogates:
 
         Without the latter, a promising place would promise the same to the next who asks.
         """
+        return float(self.means_here[self._incumbent])
+
+    @cached_property
+    def means_here(self) -> Array:
+        """Mean cost of each trial's params, successes first, then pending ones; in the present context."""
         assert self.cost is not None
-        return float(self.cost.mean_at_trials(0)[self._incumbent])
+        if not self.context:
+            return self.cost.mean_at_trials(0)
+        X = self.cost.data.X.copy()
+        for at, value in self.context:
+            X[:, at] = value
+        return self.cost.predict(0, X)[0]
 
     @cached_property
     def improvement(self) -> LogEI:
         """What a trial may be expected to gain if it does not crash."""
         assert self.cost is not None
-        return LogEI(self.cost, self.eta, self.cost_noise_std, self._incumbent)
+        incumbent = None if self.context else self._incumbent  # in another context it was not tried itself
+        return LogEI(self.cost, self.eta, self.cost_noise_std, incumbent)
 
     @cached_property
     def _incumbent(self) -> int:
-        assert self.cost is not None
-        return int(np.argmin(self.cost.mean_at_trials(0)))
+        return int(np.argmin(self.means_here))
 
     @property
     def cost_noise_std(self) -> float:
@@ -288,8 +310,11 @@ class Surrogates:
     @property
     def gained(self) -> float:
         """How far the best success lies below the worst, without their noise."""
-        assert self.cost is not None
-        return float(self.cost.mean_at_trials(0)[: self.successes].max() - self.eta)
+        return float(self.means_here[: self.successes].max() - self.eta)
+
+    def in_context(self, context: tuple[tuple[int, float], ...]) -> "Surrogates":
+        """The same in another context."""
+        return self if context == self.context else replace(self, context=context)
 
     def at_pending(self, pending: Array) -> "Surrogates":
         """The same fit with other pending trials: nothing is learnt from those."""
@@ -316,7 +341,9 @@ def fit_surrogates(
 
     Where `doubtful`, P(safe) goes by labels alone once the data say that what is measured is not the cause.
     """
-    priors = cost_prior or hyperpriors.of_cost(seen.X.shape[1]), crash_prior or hyperpriors.of_crash(seen.X.shape[1])
+    D, kernel = seen.X.shape[1], seen.kernel
+    cost_prior = cost_prior or replace(hyperpriors.of_cost(D), kernel=kernel)
+    priors = cost_prior, crash_prior or replace(hyperpriors.of_crash(D), kernel=kernel)
     if seen.count > selection.SMALL:
         return _of_many(seen, memory, *priors, posterior, doubtful)
     return _of_all(seen, memory, *priors, posterior, doubtful)

@@ -14,7 +14,7 @@ from crashbo.app.server.live import Live
 from crashbo.integrations.optuna.ledger import Entry
 from crashbo.optimizer.records import Constraint, Trial
 from crashbo.optimizer.study import best_of
-from crashbo.search.space import Choice, Int
+from crashbo.search.space import Choice, Context, Int, Parameter
 from crashbo.version import __version__
 
 _PARAMS = {"knee": 0.31, "hip": 0.62}
@@ -34,6 +34,7 @@ _TRIAL = {
     "p_model": 0.95,
     "reached": {},
     "rises": {},
+    "as_run": {},
 }
 _MOST_ROWS = 500  # of a table, that are shown before it is imported
 
@@ -70,6 +71,7 @@ class TrialAnswer(BaseModel):
     p_model: float | None
     reached: dict[str, float]
     rises: dict[str, float]
+    as_run: dict[str, Any]
 
 
 class EntryAnswer(TrialAnswer):
@@ -159,6 +161,7 @@ class SliceAnswer(BaseModel):
     cost: list[Any] | None
     cost_std: list[Any] | None
     p_safe: list[Any]
+    forbidden: list[Any] | None
 
 
 class StateAnswer(BaseModel):
@@ -275,14 +278,12 @@ def study_out(definition: Definition) -> dict[str, Any]:
             {
                 "name": name,
                 "unit": units.get(name, ""),
-                **(
-                    {"kind": "choice", "options": list(p.options)}
-                    if isinstance(p, Choice)
-                    else {"kind": "int" if isinstance(p, Int) else "float", "low": p.low, "high": p.high, "log": p.log}
-                ),
+                **_kind(p),
+                "when": {parent: list(values) for parent, values in (p.when or {}).items()} or None,
             }
             for name, p in definition.space.parameters.items()
         ],
+        "rules": [rule.words for rule in definition.study.rules],
         "constraints": [
             {
                 "name": c.name,
@@ -295,6 +296,14 @@ def study_out(definition: Definition) -> dict[str, Any]:
             for c in definition.study.constraints
         ],
     }
+
+
+def _kind(p: Parameter) -> dict[str, Any]:
+    """What values a parameter has, for clients."""
+    if isinstance(p, Choice):
+        return {"kind": "choice", "options": list(p.options), "ordered": p.ordered}
+    kind = "int" if isinstance(p, Int) else "context" if isinstance(p, Context) else "float"
+    return {"kind": kind, "low": p.low, "high": p.high, "log": p.log, "step": getattr(p, "step", None)}
 
 
 _MORE = ("queued", "choosing", "open", "late", "lease", "at", "who", "began", "ended", "corrections", "history")

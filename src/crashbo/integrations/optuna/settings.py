@@ -13,7 +13,7 @@ from optuna.distributions import BaseDistribution, distribution_to_json, json_to
 from optuna.study import StudyDirection
 
 from crashbo.integrations.optuna.keys import SETTINGS
-from crashbo.integrations.optuna.spaces import distributions_of
+from crashbo.integrations.optuna.spaces import NO_STRUCTURE, Structure, distributions_of, space_of
 from crashbo.optimizer import saving
 from crashbo.optimizer.records import AnyConstraint, Constraint, Fault, Trial, Unmeasured, constraints_of
 from crashbo.optimizer.study import OPTIONS, Constraints, Direction, Options, Study, checked, takes_options_of_optuna
@@ -30,6 +30,7 @@ class Settings:
     on_fail: Fault | None = None
     on_death: Fault | None = None
     lease: float | None = None
+    structure: Structure = NO_STRUCTURE  # of the space
 
     @staticmethod
     def of(
@@ -52,7 +53,10 @@ class Settings:
                 f"direction must be given to Optuna's create_study; got {options['direction']!r} here. Leave it out."
             )
         said = {name: v for name, v in {"constraints": constraints, **options}.items() if v is not None}
-        return Settings(_distributions(space), checked(said), on_fail, on_death, lease)
+        found, structure, taken = _distributions(space), _structure(space), checked(said)
+        if found is not None:
+            space_of(found, structure).with_rules(taken.get("rules", ())).check_rules()
+        return Settings(found, taken, on_fail, on_death, lease, structure)
 
     def over(self, others: "Settings") -> "Settings":
         """These settings, completed by others."""
@@ -62,6 +66,7 @@ class Settings:
             self.on_fail or others.on_fail,
             self.on_death or others.on_death,
             others.lease if self.lease is None else self.lease,
+            others.structure if self.space is None else self.structure,
         )
 
     def __getattr__(self, name: str) -> Any:
@@ -86,6 +91,8 @@ class Settings:
         here = {"cost", *space.parameters, *(c.name for c in constraints)}  # of all that was ever declared
         for name in ("noise", "units"):
             said[name] = {key: value for key, value in (self.options.get(name) or {}).items() if key in here}
+        # What a rule names and no trial here has does not exist: then it holds.
+        said["rules"] = [rule for rule in self.rules or () if rule.names <= set(space.parameters)]
         return Study.of(space, **said)
 
     def to_json(self) -> str:
@@ -96,6 +103,7 @@ class Settings:
             "on_fail": self.on_fail,
             "on_death": self.on_death,
             "lease": self.lease,
+            "structure": self.structure.out(),
         }
         return json.dumps({name: value for name, value in out.items() if value is not None}, default=saving.plain)
 
@@ -105,7 +113,8 @@ class Settings:
         saved = json.loads(text)
         space = {name: json_to_distribution(d) for name, d in saved["space"].items()} if "space" in saved else None
         options = checked({name: OPTIONS[name].back(saved[name]) for name in OPTIONS if name in saved})
-        return Settings(space, options, saved.get("on_fail"), saved.get("on_death"), saved.get("lease"))
+        structure = Structure.back(saved.get("structure"))
+        return Settings(space, options, saved.get("on_fail"), saved.get("on_death"), saved.get("lease"), structure)
 
 
 @takes_options_of_optuna
@@ -131,7 +140,8 @@ def declare(
     """
     said = Settings.of(space=space, constraints=constraints, on_fail=on_fail, on_death=on_death, lease=lease, **options)
     for name, value in said.options.items():
-        if own.is_named(OPTIONS[name].out(value)):
+        plain = OPTIONS[name].out(value)
+        if own.is_named(plain) or (name == "rules" and any(map(own.is_named, plain))):
             raise ValueError(
                 f"{name} must be one of crashbo's to be declared, since a storage cannot hold your own; got {value!r}. "
                 f"Pass it to every worker: CrashSampler({name}=...)."
@@ -159,6 +169,13 @@ def declared_in(attrs: Mapping[str, Any]) -> Settings:
 def direction_of(direction: StudyDirection) -> Direction:
     """Optuna's direction as a word."""
     return "maximize" if direction == StudyDirection.MAXIMIZE else "minimize"
+
+
+def _structure(space: Any) -> Structure:
+    """What the distributions of a space do not say; of Optuna's own there is nothing more."""
+    if space is None or (isinstance(space, Mapping) and all(isinstance(d, BaseDistribution) for d in space.values())):
+        return NO_STRUCTURE
+    return Structure.of(Space.of(space))
 
 
 def _distributions(space: Any) -> dict[str, BaseDistribution] | None:
