@@ -1,6 +1,6 @@
 """Rules between parameters that are known before a trial: text such as "2 * x1 <= x3", or a user's own function.
 
-May import models and below.
+May import models and below. Longer than most files: the grammar, its terms and its parser belong together.
 
 Text is parsed, never evaluated as Python. The grammar:
     rule    = sum ("<=" | ">=" | "<" | ">" | "==") sum

@@ -1,6 +1,6 @@
 """Spaces: from the user's parameters to the unit cube and back.
 
-May import models and below.
+May import models and below. Longer than most files, since everything that is asked of a space goes through one class.
 
 A space may have parameters that exist only beside certain values of others (`when`), rules between parameters
 (`search.rules`), and contexts, which are met and not chosen. Params hold what exists; everything that a space snaps,
@@ -279,11 +279,11 @@ class Space:
         numeric = {name: is_numeric(p) for name, p in self.parameters.items()}
         for rule in self.rules:
             grammar.check_names(rule, numeric)
+        known = self.feasible.known[:_LOOKED_AT] if self.rules else ()  # or it refuses
         for rule in self.rules:
-            for u in self.feasible.known[:_LOOKED_AT] if isinstance(rule, grammar.OwnRule) else ():
-                rule.check(self.decode(u), self.parameters)
-        if self.rules:
-            self.feasible.known  # noqa: B018 (it refuses)
+            if isinstance(rule, grammar.OwnRule):
+                for u in known:
+                    rule.check(self.decode(u), self.parameters)
 
     def in_context(self, context: Params | None) -> "Space":
         """The space where its contexts are as given: all of them, and nothing else."""
