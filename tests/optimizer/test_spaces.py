@@ -107,6 +107,20 @@ def test_a_strategy_of_ones_own_is_held_to_the_rules():
     assert optimizer.trials[-1].params == pytest.approx({"x": 0.5, "y": 0.5}, abs=1e-6)
 
 
+def test_an_option_that_a_rule_forbids_is_not_waited_for():
+    space = {"mode": Choice(["a", "b"]), "x": (0.0, 1.0), "y": (0.0, 1.0)}
+    optimizer = Optimizer(space, rules=[lambda params: params["mode"] == "a"])
+    run(optimizer, lambda params: (params["x"] - 0.3) ** 2 + (params["y"] - 0.6) ** 2, 14)
+    assert optimizer.best.cost < 1e-2
+
+
+def test_a_batch_is_for_a_context():
+    optimizer = told_machine(12)
+    batch = optimizer.ask_batch(5, context={"temperature": 20.0})
+    assert {trial.params["temperature"] for trial in batch} == {20.0}
+    assert len({trial.params["drive"] for trial in batch}) == 5
+
+
 def test_the_better_branch_is_found_and_params_hold_what_exists():
     optimizer = run(Optimizer(TRAINING, seed=2), training, 22)
     assert optimizer.best.params["model"] == "network"

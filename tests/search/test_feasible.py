@@ -131,6 +131,8 @@ def test_rules_that_nothing_keeps_are_refused(rules):
 def test_a_rule_that_names_no_parameter_is_refused():
     with pytest.raises(ValueError, match=r"rules must name parameters .*; got 'q' in 'a <= q'\. Mend"):
         Space.of(MIXTURE).with_rules(rules_of("a <= q")).check_rules()
+    with pytest.raises(ValueError, match=r"rules must name parameters .*; got 'q' in '<lambda>'\. Mend"):
+        Space.of(MIXTURE).with_rules(rules_of(lambda params: params["q"] < 1)).check_rules()
     with pytest.raises(ValueError, match=r"rules must compare numbers; got 'solver'"):
         Space.of(BRANCHES).with_rules(rules_of("solver <= 1")).check_rules()
 

@@ -15,7 +15,7 @@ from crashbo.optimizer.checks.finding import Finding, amount, listed
 from crashbo.optimizer.records import Trial
 from crashbo.optimizer.view import View
 from crashbo.search.risk import WORTHWHILE
-from crashbo.search.space import Choice, Params
+from crashbo.search.space import Choice, Context, Params
 
 Array = NDArray[np.float64]
 
@@ -130,7 +130,7 @@ def _edges(view: View, x: Array) -> Iterator[Edge]:
     """Ends of ranges at which x stands."""
     column = 0
     for name, p in view.study.space.parameters.items():
-        if not isinstance(p, Choice) and name not in view.study.space.fixed:
+        if not isinstance(p, Choice | Context) and name not in view.study.space.fixed:
             for end in (0.0, 1.0):
                 if abs(x[column] - end) <= _AT:
                     yield Edge(name, column, end)
