@@ -218,7 +218,7 @@ class Surrogates:
         warm, data, parts = self.memory.crash, self.crash.data, self.parametrisations
         assert warm is not None
         if self.boundary is not self.known:
-            told = _Told.of(self.boundary, hyperpriors.of_crash(data.X.shape[1]))
+            told = _Prepared.of(self.boundary, hyperpriors.of_crash(data.X.shape[1]))
             data, parts, warm = told.data, told.parametrisations, replace(warm, sites=None)
         mode = latent.condition(data, warm.hypers, start=warm.sites, tolerance=_HELD_TOLERANCE)
         return CrashModel(mode, Fit(mode, parts, np.nan, 1, mode.ep.sweeps, mode.ep.converged))
@@ -358,7 +358,7 @@ def _of_all(
     doubtful: bool,
 ) -> Surrogates:
     """Both models of all these trials."""
-    told = _Told.of(seen, crash_prior)
+    told = _Prepared.of(seen, crash_prior)
     doubtful = doubtful and _is_doubtful(seen, told.data)
     memory, start = _started(memory, told, doubtful)
     found = _held(told, memory, start) if memory is not None and start is not None else None
@@ -391,7 +391,7 @@ def _of_many(
     if memory is not None and memory.told == seen.digest((*memory.numbers, *memory.left_out)):
         left_out = set(memory.left_out)
         rows = np.array([i for i, number in enumerate(seen.numbers) if number not in left_out], dtype=np.intp)
-        told = _Told.of(seen.only(rows), crash_prior)
+        told = _Prepared.of(seen.only(rows), crash_prior)
         memory, start = _started(memory, told, doubtful and _is_doubtful(told.seen, told.data))
         found = None if memory is None or start is None else _held(told, memory, start)
         if memory is not None and found is not None:
@@ -399,12 +399,12 @@ def _of_many(
             return _assembled(told, found, _remembered(told.seen, found, memory, seen) if light else memory)
     few = seen.only(selection.about_the_best(seen, selection.FEW, np.ones(seen.X.shape[1])))
     first = _of_all(few, _to_be_fitted(memory), cost_prior, crash_prior, posterior, doubtful)
-    told = _Told.of(_chosen(seen, first), crash_prior)
+    told = _Prepared.of(_chosen(seen, first), crash_prior)
     found = _refined(told, first, cost_prior)
     return _assembled(told, found, _remembered(told.seen, found, first.memory, seen))
 
 
-class _Told(NamedTuple):
+class _Prepared(NamedTuple):
     """Trials, and what the models make of them."""
 
     seen: Observations
@@ -413,12 +413,12 @@ class _Told(NamedTuple):
     costs: Costs
 
     @staticmethod
-    def of(seen: Observations, prior: Hyperprior) -> "_Told":
+    def of(seen: Observations, prior: Hyperprior) -> "_Prepared":
         data = hybrid_data(
             seen.X, seen.Y, seen.crashed, seen.blame, seen.censored, seen.stopped, *seen.watched, whole=True
         )
         parametrisations = parametrise_all(data, prior, noise_std=seen.noise_std, thresholds=seen.thresholds)
-        return _Told(seen, data, parametrisations, Costs.of(seen.X[seen.costed], seen.cost[seen.costed]))
+        return _Prepared(seen, data, parametrisations, Costs.of(seen.X[seen.costed], seen.cost[seen.costed]))
 
 
 class _Found(NamedTuple):
@@ -432,7 +432,7 @@ class _Found(NamedTuple):
     noise_is_open: bool = False
 
 
-def _started(memory: Memory | None, told: _Told, doubtful: bool) -> tuple[Memory | None, Warm | None]:
+def _started(memory: Memory | None, told: _Prepared, doubtful: bool) -> tuple[Memory | None, Warm | None]:
     """The memory, without a hypothesis that nobody has any more, and where a fit of these trials begins."""
     if memory is None:
         return None, None
@@ -455,7 +455,7 @@ def _remembered(
     return Memory(seen.numbers, cost, found.warm, found.fitted_at, hypers, digest, found.bystander, left_out)
 
 
-def _assembled(told: _Told, found: _Found, memory: Memory) -> Surrogates:
+def _assembled(told: _Prepared, found: _Found, memory: Memory) -> Surrogates:
     """Both models, with what is pending."""
     cost = None if found.cost is None else with_pending(found.cost, told.seen.pending)
     ensemble, bystanders = (found.ensemble, None) if found.labels is None else (found.labels, found.ensemble)
@@ -472,7 +472,7 @@ def _assembled(told: _Told, found: _Found, memory: Memory) -> Surrogates:
     )
 
 
-def _held(told: _Told, memory: Memory, start: Warm) -> _Found | None:
+def _held(told: _Prepared, memory: Memory, start: Warm) -> _Found | None:
     """Both models at the hyperparameters in memory, or None where those are to be refitted.
 
     They are while trials are few, when their number has grown by a factor, and, when one of the new ones was a
@@ -540,7 +540,7 @@ def _chosen(seen: Observations, first: Surrogates) -> Observations:
     return seen.only(selection.about_the_best(seen, selection.KNOWN, np.min(scales, axis=0)))
 
 
-def _refined(told: _Told, first: Surrogates, cost_prior: Hyperprior) -> _Found:
+def _refined(told: _Prepared, first: Surrogates, cost_prior: Hyperprior) -> _Found:
     """Both models of many trials, from a fit of a few of them, by the last steps of another fit."""
     memory, kept = first.memory, first.memory.bystander
     start = _aligned(memory.crash, memory, told.seen, len(told.data.X))
