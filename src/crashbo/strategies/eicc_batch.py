@@ -45,7 +45,7 @@ def further(task: Task, count: int, rng: np.random.Generator) -> Iterator[list[P
             found = [eicc.propose(task, rng)]
         else:
             shared = shared or _screened(task, rng)
-            group = group or _Group(task, shared)
+            group = group or _Group(task, shared, rng)
             found = group.proposals(min(count, _GROUP))
         yield found
         count -= len(found)
@@ -93,8 +93,9 @@ class _Choice(NamedTuple):
 class _Group:
     """Points that are chosen one after the other from the same candidates, given those under way."""
 
-    def __init__(self, task: Task, screened: Screen) -> None:
+    def __init__(self, task: Task, screened: Screen, rng: np.random.Generator) -> None:
         models, X, pending = task.surrogates, screened.X, task.seen.pending
+        self._rng, self._risked = rng, float(-np.expm1(task.safety(pending)).sum())
         self._task, self._screened, self._pending = task, screened, pending
         reached = Box.near(task.space, task.seen.X[task.seen.succeeded])
         self._near = np.all((reached.low <= X) & (reached.high >= X), axis=1)
@@ -133,6 +134,9 @@ class _Group:
         if floor >= 1.0 and (proven := eicc.proven(task)) is not None:
             return self._taken(proven, least)
         exhausted = situation.is_exhausted(floor)
+        if exhausted and (other := self._elsewhere(situation)) is not None:
+            self._stay_away(other.x[None])
+            return self._taken(other, 0.0)
         if exhausted:
             hopes = self._doubted(among & (log_gamma >= np.log(max(floor, LEAST))), situation.log_noise)
         score = Score(float(np.log(floor)) if floor > 0.0 else -np.inf, price=price_of(task.risk, situation))
@@ -149,7 +153,13 @@ class _Group:
 
     def _taken(self, found: Found, least: float, score: Score | None = None) -> _Choice:
         self._pending = np.vstack([self._pending, found.x])
+        self._risked -= float(np.expm1(found.log_gamma))
         return _Choice(found, least, score)
+
+    def _elsewhere(self, situation: Situation) -> Found | None:
+        """A look at what is empty still, as `eicc` has it, given all that is under way."""
+        now = replace(self._task, seen=replace(self._task.seen, pending=self._pending))
+        return eicc.look_elsewhere(now, self._task.safety, self._task.surrogates.improvement, situation, self._rng)
 
     def _take(self, i: int) -> None:
         """Candidate i is under way from now on."""
@@ -170,7 +180,9 @@ class _Group:
         """By the candidates among which to choose; by all, if none of those is left."""
         among = among if among.any() else np.ones_like(among)
         screened = replace(self._screened, X=self._screened.X[among], log_gamma=self._screened.log_gamma[among])
-        return replace(eicc.situation_of(self._task, screened, worth[among]), pending=len(self._pending))
+        return replace(
+            eicc.situation_of(self._task, screened, worth[among]), pending=len(self._pending), risked=self._risked
+        )
 
     def _may_leap(self) -> bool:
         """As `eicc` has it; what is under way was spent, and has not paid."""
