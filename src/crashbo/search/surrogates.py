@@ -1,6 +1,7 @@
 """The two models of a study, fitted to its trials: a GP of the cost, and the crash model.
 
-May import models and below.
+May import models and below. It is long because what is observed, remembered and fitted are parts of each other: fits of
+few and of many trials hold, compare and remember in the same way.
 """
 
 import hashlib
