@@ -2,9 +2,9 @@
 
 May import search and below.
 
-The first of a batch is chosen as any single trial is. The others come from one screening of candidates, in groups: each
-is the best candidate in the light of those before it (see `search.fantasies`), and a group is moved uphill together. So
-one of them costs a few vectors, not a search of its own.
+The first of a batch is chosen as any single trial is. The others come in groups, two from one screening of candidates:
+each is the best candidate in the light of those before it (see `search.fantasies`), and a group is moved uphill
+together. So one of them costs a few vectors, not a search of its own.
 
 Trials under way count as spent: they may yet be crashes (see `risk`), and a leap that nobody has heard of yet has not
 paid (see `reach`). P(safe) stays as it is: to believe that they succeed would let a whole batch walk into a crash.
@@ -32,20 +32,22 @@ Flags = NDArray[np.bool_]
 # judgement: what two suggestions of a rival take, by benchmarks/batch.py cost
 _GROUP = 8  # points that are moved uphill together, and handed out
 _LONG = 32  # points that are chosen where they are, given only each other, past many trials
-_TIMES = 3  # as many candidates as for a single trial
+_SHARED = 2  # groups that are chosen from one screening
+_TIMES = 2  # as many candidates as for a single trial
 _STEPS, _ENOUGH = 5, 1e-2  # evaluations of such a move; gain of a step, in log acquisition, below which it ends
 _FREE = 1.0 / 3.0  # derived: of the way to the nearest other: two that approach each other keep as much between them
 
 
 def further(task: Task, count: int, rng: np.random.Generator) -> Iterator[list[Proposal]]:
     """`count` more points, to be tried at the same time as those that are pending; a few at a time."""
-    shared, group, alone = None, None, task.surrogates.at_pending(task.seen.pending[:0])
+    shared, group, groups, alone = None, None, 0, task.surrogates.at_pending(task.seen.pending[:0])
     while count > 0:
         if _is_by_one(task):
             found = [eicc.propose(task, rng)]
         else:
-            shared = shared or _screened(task, rng)
-            group = group or _Group(task, shared, rng)
+            if group is None:
+                shared = _screened(task, rng) if shared is None or groups % _SHARED == 0 else shared
+                group, groups = _Group(task, shared, rng), groups + 1
             found = group.proposals(min(count, _GROUP))
         yield found
         count -= len(found)
