@@ -97,6 +97,7 @@ class _Group:
 
     def __init__(self, task: Task, screened: Screen, rng: np.random.Generator) -> None:
         models, X, pending = task.surrogates, screened.X, task.seen.pending
+        self._is_full = False  # whether nothing empty was left to look at
         self._rng, self._risked = rng, float(-np.expm1(task.safety(pending)).sum())
         self._task, self._screened, self._pending = task, screened, pending
         reached = Box.near(task.space, task.seen.X[task.seen.succeeded])
@@ -136,7 +137,7 @@ class _Group:
         if floor >= 1.0 and (proven := eicc.proven(task)) is not None:
             return self._taken(proven, least)
         exhausted = situation.is_exhausted(floor)
-        if exhausted and (other := self._elsewhere(situation)) is not None:
+        if exhausted and not self._is_full and (other := self._elsewhere(situation)) is not None:
             self._stay_away(other.x[None])
             return self._taken(other, 0.0)
         if exhausted:
@@ -161,7 +162,9 @@ class _Group:
     def _elsewhere(self, situation: Situation) -> Found | None:
         """A look at what is empty still, as `eicc` has it, given all that is under way."""
         now = replace(self._task, seen=replace(self._task.seen, pending=self._pending))
-        return eicc.look_elsewhere(now, self._task.safety, self._task.surrogates.improvement, situation, self._rng)
+        found = eicc.look_elsewhere(now, self._task.safety, self._task.surrogates.improvement, situation, self._rng)
+        self._is_full = found is None
+        return found
 
     def _take(self, i: int) -> None:
         """Candidate i is under way from now on."""
