@@ -88,12 +88,12 @@ def test_an_optimum_on_a_rules_edge_is_found():
     assert optimizer.best.cost == pytest.approx(0.05, abs=1e-3)  # at x = 0.4, y = 0.8
 
 
-@pytest.mark.parametrize("risk", ["paper", crashbo.MinSafe(0.8), crashbo.Budget(3, trials=20)])
+@pytest.mark.parametrize("risk", ["paper", crashbo.Budget(3, trials=20)])
 def test_every_risk_keeps_the_rules(risk):
     run(Optimizer(TRAINING, rules=["layers * share <= 2"], risk=risk, seed=1), training, 9)
 
 
-@pytest.mark.parametrize("strategy", ["ei-ac", "pibu", "floor-padding", "eic-classifier"])
+@pytest.mark.parametrize("strategy", ["ei-ac", "pibu"])
 def test_every_strategy_keeps_the_rules(strategy):
     run(Optimizer(TRAINING, rules=["layers * share <= 2"], strategy=strategy), training, 8)
 
