@@ -95,7 +95,7 @@ class Proposer:
         """The next trials, a few at a time."""
         reading = Reading.of(self._study)
         axes = Axes(reading.distributions)
-        snapshot = Snapshot.of(reading, axes, reading.declared, self._study.direction)
+        snapshot = Snapshot.of(reading, axes, reading.declared)
         queue = [t for t in reading.trials if t.state == TrialState.WAITING][:count]
         seed = TrialSeed(seed_of(self._study, reading.trials), len(reading.trials), turn)
         single = singles(reading.distributions)
@@ -114,7 +114,7 @@ class Proposer:
             return  # a queued trial needs no proposal
         if _tried_again(reading):
             return
-        snapshot = Snapshot.of(reading, Axes(reading.declared.space), reading.declared, self._study.direction)
+        snapshot = Snapshot.of(reading, Axes(reading.declared.space), reading.declared)
         seed = TrialSeed(seed_of(self._study, reading.trials), len(reading.trials))
         if self._ahead is None or self._ahead[0] != _question(snapshot, seed):
             self._ahead = _question(snapshot, seed), next(self._chosen(1, snapshot, {}, seed))
@@ -129,7 +129,7 @@ class Proposer:
 
     def _wished(self, reading: Reading, axes: Axes, trial: FrozenTrial, seed: TrialSeed) -> Suggestion:
         """A queued setting; parameters that it leaves open are chosen by the models."""
-        others = Snapshot.of(reading, axes, reading.declared, self._study.direction, without=trial.number)
+        others = Snapshot.of(reading, axes, reading.declared, without=trial.number)
         wishes = {name: v for name, v in trial.system_attrs.get("fixed_params", {}).items() if name in axes.names}
         if axes.place(wishes):
             return others.wished(wishes, self._memories.get(models_of(others)))

@@ -10,13 +10,14 @@ from typing import Any, Unpack
 
 from optuna import Study as OptunaStudy
 from optuna.distributions import BaseDistribution, distribution_to_json, json_to_distribution
-from optuna.study import StudyDirection
 
 from crashbo.integrations.optuna.keys import SETTINGS
 from crashbo.integrations.optuna.spaces import distributions_of
+from crashbo.integrations.optuna.studies import goals_of
 from crashbo.optimizer import saving
+from crashbo.optimizer.objectives import Direction, check_reference
 from crashbo.optimizer.records import AnyConstraint, Constraint, Fault, Trial, Unmeasured, constraints_of
-from crashbo.optimizer.study import OPTIONS, Constraints, Direction, Options, Study, checked, takes_options_of_optuna
+from crashbo.optimizer.study import OPTIONS, Constraints, Options, Study, checked, takes_options_of_optuna
 from crashbo.search import own
 from crashbo.search.space import Space, is_number
 
@@ -47,10 +48,12 @@ class Settings:
                 raise ValueError(f"{name} must be 'crash' or 'void'; got {word!r}. 'void' learns nothing from it.")
         if lease is not None and not (is_number(lease) and lease > 0):
             raise ValueError(f"lease must be a positive number of seconds, or None; got {lease!r}. None waits.")
-        if options.get("direction") is not None:
-            raise ValueError(
-                f"direction must be given to Optuna's create_study; got {options['direction']!r} here. Leave it out."
-            )
+        for name, there in {"direction": "direction", "objectives": "directions"}.items():
+            if options.get(name) is not None:
+                raise ValueError(
+                    f"{name} must be given to Optuna's create_study as {there}; got {options[name]!r} here. "  # type: ignore[literal-required]
+                    "Leave it out."
+                )
         said = {name: v for name, v in {"constraints": constraints, **options}.items() if v is not None}
         return Settings(_distributions(space), checked(said), on_fail, on_death, lease)
 
@@ -74,16 +77,17 @@ class Settings:
         """The constraints, if given; else everything that the trials measured or blame."""
         if self.constraints is not None:
             return constraints_of(self.constraints)
-        named = [name for name in self.noise or () if name != "cost"]
+        named = [name for name in self.noise or () if name not in {"cost", *(self.objectives or ())}]
         measured = dict.fromkeys(named + sorted({name for t in told for name in t.measured}))
         blamed = sorted({name for t in told for name in t.blame} - set(measured))
         return constraints_of([*map(Constraint, measured), *map(Unmeasured, blamed)])
 
-    def study(self, space: Space, direction: StudyDirection, told: Sequence[Trial]) -> Study:
-        """The study with these settings, in a space, given its trials."""
+    def study(self, space: Space, direction: Direction | None, told: Sequence[Trial]) -> Study:
+        """The study with these settings, in a space, given its trials; one with several goals has no direction."""
         constraints = self.constraints_for(told)
-        said = {**self.options, "constraints": constraints, "direction": direction_of(direction)}
-        here = {"cost", *space.parameters, *(c.name for c in constraints)}  # of all that was ever declared
+        said = {**self.options, "constraints": constraints, "direction": direction}
+        costs = self.objectives or ("cost",)
+        here = {*costs, *space.parameters, *(c.name for c in constraints)}  # of all that was ever declared
         for name in ("noise", "units"):
             said[name] = {key: value for key, value in (self.options.get(name) or {}).items() if key in here}
         return Study.of(space, **said)
@@ -136,6 +140,8 @@ def declare(
                 f"{name} must be one of crashbo's to be declared, since a storage cannot hold your own; got {value!r}. "
                 f"Pass it to every worker: CrashSampler({name}=...)."
             )
+    if said.reference is not None:
+        check_reference(said.reference, goals_of(study))
     settings = said.over(declared(study))
     study.set_user_attr(SETTINGS, settings.to_json())
     return settings
@@ -154,11 +160,6 @@ def user_attrs(study: OptunaStudy) -> dict[str, Any]:
 def declared_in(attrs: Mapping[str, Any]) -> Settings:
     """The settings declared in a study's user attributes."""
     return Settings() if SETTINGS not in attrs else Settings.from_json(attrs[SETTINGS])
-
-
-def direction_of(direction: StudyDirection) -> Direction:
-    """Optuna's direction as a word."""
-    return "maximize" if direction == StudyDirection.MAXIMIZE else "minimize"
 
 
 def _distributions(space: Any) -> dict[str, BaseDistribution] | None:

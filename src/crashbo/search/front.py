@@ -1,0 +1,221 @@
+"""Several goals: the front of the trials so far, and what is to be gained beyond it.
+
+May import models and below.
+
+Inside, all goals are minimised. The front is of posterior means, so that no lucky trial stays on it for ever, and only
+of trials of which every goal is known. Gains are volumes in units of the goals' own spreads.
+
+The reference point bounds what counts: a trial that is worse in any goal gains nothing. Unless the user gives one, it
+lies beyond the worst of the front in every goal, so far that the ends of the front may be extended, too.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crashbo.models.latent import Posterior
+from crashbo.numerics.hypervolume import cells, hypervolume, on_front
+from crashbo.search.aims import CENTRES, Bools, noise_of, resolution_of
+from crashbo.search.ehvi import LogEHVI
+from crashbo.search.maximise import kronecker
+
+Array = NDArray[np.float64]
+
+_MARGIN = 0.3  # judgement: by which the reference point lies beyond the worst of the front, of its extent, at least
+_WIDER = 1.0  # judgement: the same, at most
+_NOTICED = 0.03  # judgement: of a goal's spread: a noise above this is not only what a GP leaves of a smooth function
+_NARROW = 1e-3  # judgement: share of the successes' extent below which a front has none of its own
+_CENTRES = 4 * CENTRES  # judgement: points of the front, which has many ends, with candidates around them
+_SAMPLED = 2048  # judgement: points by which the progress over the trials is measured: it need not be exact
+
+
+@dataclass(frozen=True)
+class Front:
+    """A front of M goals, moved outwards."""
+
+    cost: Posterior  # one function per goal
+    successes: int  # rows of its data that were measured: pending ones come after them
+    given: Array | None = None  # (M,), the reference point, where the user gives one
+
+    centres = _CENTRES
+
+    @cached_property
+    def means(self) -> Array:
+        """Posterior means of the goals at every row, (n, M)."""
+        return np.column_stack([self.cost.mean_at_trials(j) for j in range(len(self.cost.hypers))])
+
+    @property
+    def complete(self) -> Bools:
+        """Rows in which every goal is known; those that are pending count as such."""
+        return np.asarray(self.cost.data.measured.all(axis=0))
+
+    @cached_property
+    def reference(self) -> Array:
+        """The reference point, (M,): the user's, or one found from the successes. Pending trials do not move it."""
+        if self.given is not None:
+            return self.given
+        known = self.complete[: self.successes]
+        means = self.means[: self.successes]
+        return reference_of(means[known] if known.any() else means)
+
+    def is_noisy(self, given: Sequence[float | None]) -> Bools:
+        """Of which goals the noise counts, (M,): where one was given, or where more is learnt than a smooth fit has."""
+        learnt = [noise_of(h) > _NOTICED * np.sqrt(h.outputscale) for h in self.cost.hypers]
+        return np.array([much if std is None else std > 0.0 for much, std in zip(learnt, given, strict=True)])
+
+    @cached_property
+    def spreads(self) -> Array:
+        """The goals' own units, (M,)."""
+        return np.sqrt([h.outputscale for h in self.cost.hypers])
+
+    @cached_property
+    def improvement(self) -> LogEHVI:
+        """What a trial may be expected to gain if it does not crash."""
+        return self._beyond(self.means[self.complete], np.array([noise_of(h) for h in self.cost.hypers]))
+
+    @property
+    def observed_improvement(self) -> LogEHVI:
+        """Over what was observed, as if there were no noise."""
+        return self._beyond(self.cost.data.Y.T[: self.successes][self.complete[: self.successes]])
+
+    def doubted(self, cost: Posterior) -> LogEHVI:
+        """The improvement under another posterior of the same trials, without noise."""
+        other = Front(cost, self.successes, self.reference)
+        return other._beyond(other.means[other.complete])
+
+    def _beyond(self, Y: Array, noise_std: Array | None = None) -> LogEHVI:
+        """Improvement over the front of the rows of Y."""
+        low, high = cells(Y, self.reference)
+        return LogEHVI(self.cost, low, high, np.zeros(Y.shape[1]) if noise_std is None else noise_std, self.spreads)
+
+    @cached_property
+    def resolution(self) -> float:
+        """The least volume that means anything.
+
+        It is what a trial gains that betters one point of the front by the least amount that means anything in a goal:
+        a slab of that height over the point's share of the front.
+        """
+        steps = np.array([resolution_of(h) for h in self.cost.hypers]) / self.spreads
+        extents = self._extents / self.spreads
+        slabs = steps * np.prod(extents) / extents
+        return float(np.mean(slabs)) / max(int(self._members.sum()), 1)
+
+    @cached_property
+    def gained(self) -> float:
+        """The volume that the successes have won."""
+        known = np.arange(len(self.means)) < self.successes
+        return hypervolume((self.means / self.spreads)[self.complete & known], self.reference / self.spreads)
+
+    @cached_property
+    def merit(self) -> Array:
+        """How good each row is: on the front by the distance from the next, others by how far they are behind."""
+        scaled = self.means / self._extents
+        merit, members = -_behind(scaled, scaled[self._members]), self._members
+        merit[~self.complete] = merit.min(initial=0.0) - 1.0
+        if members.sum() > 1:
+            apart = np.linalg.norm(scaled[members][:, None] - scaled[members][None], axis=2)
+            merit[members] += np.min(apart + np.diag(np.full(len(apart), np.inf)), axis=1)
+        return merit
+
+    @property
+    def lengthscales(self) -> Array:
+        """The geometric mean of the goals', (D,)."""
+        return np.asarray(np.exp(np.mean([np.log(h.lengthscales) for h in self.cost.hypers], axis=0)))
+
+    @property
+    def worse(self) -> Bools:
+        """Which successes are plainly behind the front."""
+        steps = np.array([resolution_of(h) for h in self.cost.hypers])
+        scaled = self.means / steps
+        return np.asarray(_behind(scaled, scaled[self._members])[: self.successes] > 1.0)
+
+    def price(self, X: Array) -> Array:
+        """What is expected at X as one number: its distance from the best of every goal, in the goal that is worst."""
+        means = np.column_stack([self.cost.predict(j, X)[0] for j in range(len(self.cost.hypers))])
+        return np.asarray(np.max((means - self.ideal) / self._extents, axis=1))
+
+    def progress(self, cost: Array, costed: Bools) -> Array:
+        """Minus the volume that was won up to each trial; NaN where nothing is known."""
+        found = np.full(len(costed), np.nan)
+        won = np.full(self.successes, np.nan)
+        known = self.complete[: self.successes]
+        won[known] = -won_by(self.means[: self.successes][known], self.ideal, self.reference)
+        found[costed] = won * np.prod(self._extents / self.spreads)
+        return found
+
+    @property
+    def ends(self) -> tuple[Array, Array]:
+        """The best of every goal on the front, and from there to the worst, both (M,)."""
+        front = self.means[self._members]
+        extent = np.ptp(front, axis=0)
+        return front.min(axis=0), np.where(extent > 0.0, extent, self.spreads)
+
+    @cached_property
+    def ideal(self) -> Array:
+        """The best of every goal among the successes, (M,)."""
+        return np.asarray(np.minimum(self.means[: self.successes].min(axis=0), self.reference))
+
+    @cached_property
+    def _extents(self) -> Array:
+        """From there to the reference point; at least a little."""
+        return np.asarray(np.maximum(self.reference - self.ideal, _NARROW * self.spreads))
+
+    @cached_property
+    def _members(self) -> Bools:
+        """Rows on the front."""
+        members = self.complete
+        members[members] = on_front(self.means[members])
+        return members if members.any() else np.ones(len(members), dtype=bool)
+
+
+def reference_of(Y: Array) -> Array:
+    """A reference point for the front of the rows of Y, (n, M): beyond its worst in every goal.
+
+    Within what the other rows have reached, it lies far beyond: a front whose ends nobody has looked for may well be
+    twice as wide. Beyond that, a little: so that these ends count, but not for more than what lies between them.
+    """
+    front = Y[on_front(Y)]
+    best, worst, all_over = front.min(axis=0), front.max(axis=0), Y.max(axis=0)
+    narrow = worst - best <= _NARROW * (all_over - best)  # such as one of a single trial
+    worst = np.where(narrow, all_over, worst)
+    extent = worst - best
+    # Where all are alike, anything worse will do.
+    extent = np.where(extent > 0.0, extent, np.maximum(np.abs(worst), 1.0))
+    return np.asarray(np.clip(all_over, worst + _MARGIN * extent, worst + _WIDER * extent))
+
+
+def won_by(Y: Array, ideal: Array, reference: Array) -> Array:
+    """The share of the box between the two points that is beaten by the first k rows of Y, (n, M), for every k."""
+    points = ideal + (reference - ideal) * ((0.5 + np.outer(np.arange(_SAMPLED), kronecker(len(ideal)))) % 1.0)
+    beaten = np.all(Y[:, None, :] <= points[None], axis=2)
+    share: Array = np.logical_or.accumulate(beaten, axis=0).mean(axis=1)
+    return share
+
+
+def _behind(Y: Array, front: Array) -> Array:
+    """How much every goal of a row of Y would have to improve for it to be no worse than some point of the front."""
+    gaps: Array = np.max(Y[:, None, :] - front[None], axis=2).min(axis=1)
+    return np.maximum(gaps, 0.0)
+
+
+def standing(Y: Array) -> Array:
+    """One number per row of Y, (n, M), the best lowest: how far it is behind the front, or, on it, minus how far apart.
+
+    NaN for a row of which a goal is not known.
+    """
+    found = np.full(len(Y), np.nan)
+    whole = ~np.isnan(Y).any(axis=1)
+    if not whole.any():
+        return found
+    members = on_front(Y[whole])
+    extent = np.ptp(Y[whole][members], axis=0)
+    scaled = Y[whole] / np.where(extent > 0.0, extent, 1.0)
+    rank, front = _behind(scaled, scaled[members]), scaled[members]
+    if len(front) > 1:
+        apart = np.linalg.norm(front[:, None] - front[None], axis=2) + np.diag(np.full(len(front), np.inf))
+        rank[members] -= apart.min(axis=1)
+    found[whole] = rank
+    return found
