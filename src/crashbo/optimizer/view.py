@@ -264,7 +264,10 @@ class View:
         aim = None if self.models is None or self.models.cost is None else self.models.aim
         if isinstance(aim, Front):
             means = aim.means[: aim.successes]
-            values = np.where(aim.is_noisy(self.seen.goal_noise_std if self.seen else ()), means, values)
+            given = tuple(self.study.noise.get(name) for name in self.study.objectives)
+            doubtful = self.models is not None and self.models.noise_is_open  # then nobody knows that there is any
+            noisy = aim.is_noisy(tuple(0.0 if std is None and doubtful else std for std in given))
+            values = np.where(noisy, means, values)
         return [t for t, known in zip(told, whole, strict=True) if known], values[whole]
 
     def _need_goals(self, what: str) -> None:

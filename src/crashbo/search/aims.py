@@ -48,6 +48,10 @@ class Aim(Protocol):
         """The least gain that means anything."""
 
     @property
+    def payment(self) -> float:
+        """The least gain that makes a step, or a leap, worth its while."""
+
+    @property
     def gained(self) -> float:
         """What the trials have gained so far."""
 
@@ -117,6 +121,11 @@ class Best:
     def resolution(self) -> float:
         """The least gain in cost that means anything."""
         return resolution_of(self.cost.hypers[0])
+
+    @property
+    def payment(self) -> float:
+        """The same: few trials are a new best."""
+        return self.resolution
 
     @property
     def gained(self) -> float:

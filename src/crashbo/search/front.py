@@ -24,9 +24,10 @@ from crashbo.search.maximise import kronecker
 
 Array = NDArray[np.float64]
 
-_MARGIN = 0.3  # judgement: by which the reference point lies beyond the worst of the front, of its extent, at least
-_WIDER = 1.0  # judgement: the same, at most
-_NOTICED = 0.03  # judgement: of a goal's spread: a noise above this is not only what a GP leaves of a smooth function
+_MARGIN = 1.0  # judgement: of the extent of the front, by which the reference point lies beyond its worst
+_DEARLY = 30.0  # judgement: times what it gains in a goal that a point of the front may lose in another
+_PAYS = 0.01  # judgement: share of the volume that was won which a step must add to have paid: most add a little
+_NOTICED = 0.1  # judgement: of a goal's spread: less may be what a GP leaves of a function that is not that smooth
 _NARROW = 1e-3  # judgement: share of the successes' extent below which a front has none of its own
 _CENTRES = 4 * CENTRES  # judgement: points of the front, which has many ends, with candidates around them
 _SAMPLED = 2048  # judgement: points by which the progress over the trials is measured: it need not be exact
@@ -62,7 +63,7 @@ class Front:
         return reference_of(means[known] if known.any() else means)
 
     def is_noisy(self, given: Sequence[float | None]) -> Bools:
-        """Of which goals the noise counts, (M,): where one was given, or where more is learnt than a smooth fit has."""
+        """Of which goals the noise counts, (M,): where one was given, or much is learnt."""
         learnt = [noise_of(h) > _NOTICED * np.sqrt(h.outputscale) for h in self.cost.hypers]
         return np.array([much if std is None else std > 0.0 for much, std in zip(learnt, given, strict=True)])
 
@@ -102,6 +103,11 @@ class Front:
         extents = self._extents / self.spreads
         slabs = steps * np.prod(extents) / extents
         return float(np.mean(slabs)) / max(int(self._members.sum()), 1)
+
+    @property
+    def payment(self) -> float:
+        """The least gain that makes a step, or a leap, worth its while: a share of what was won, not one more point."""
+        return max(self.resolution, _PAYS * self.gained)
 
     @cached_property
     def gained(self) -> float:
@@ -174,17 +180,26 @@ class Front:
 def reference_of(Y: Array) -> Array:
     """A reference point for the front of the rows of Y, (n, M): beyond its worst in every goal.
 
-    Within what the other rows have reached, it lies far beyond: a front whose ends nobody has looked for may well be
-    twice as wide. Beyond that, a little: so that these ends count, but not for more than what lies between them.
+    It lies so far beyond that the ends of the front may be extended, but not so far that they count for more than what
+    lies between them. A row does not count that pays dearly for being hardly better than another: at the end of a front
+    there are many such, far out.
     """
     front = Y[on_front(Y)]
+    front = front[_is_worth_it(front)]
     best, worst, all_over = front.min(axis=0), front.max(axis=0), Y.max(axis=0)
     narrow = worst - best <= _NARROW * (all_over - best)  # such as one of a single trial
     worst = np.where(narrow, all_over, worst)
     extent = worst - best
     # Where all are alike, anything worse will do.
-    extent = np.where(extent > 0.0, extent, np.maximum(np.abs(worst), 1.0))
-    return np.asarray(np.clip(all_over, worst + _MARGIN * extent, worst + _WIDER * extent))
+    return np.asarray(worst + _MARGIN * np.where(extent > 0.0, extent, np.maximum(np.abs(worst), 1.0)))
+
+
+def _is_worth_it(front: Array) -> Bools:
+    """Which points of a front are not much worse than another in one goal for being hardly better in the others."""
+    extent = np.ptp(front, axis=0)
+    gap = (front[:, None, :] - front[None, :, :]) / np.where(extent > 0.0, extent, 1.0)  # positive where one is worse
+    kept: Bools = ~np.any(np.max(gap, axis=2) > _DEARLY * np.maximum(-np.min(gap, axis=2), _NARROW), axis=1)
+    return kept if kept.any() else np.ones(len(front), dtype=bool)
 
 
 def won_by(Y: Array, ideal: Array, reference: Array) -> Array:

@@ -172,7 +172,7 @@ def _leaps(task: Task) -> bool:
     leapt = reach.leaps(seen.X, seen.succeeded, task.space.continuous)
     searched, aim = ~np.isnan(task.reported), task.surrogates.aim
     progress = aim.progress(seen.cost, seen.costed)
-    return reach.leap_is_due(leapt, seen.crashed, progress, searched, usual_price(task.risk), aim.resolution)
+    return reach.leap_is_due(leapt, seen.crashed, progress, searched, usual_price(task.risk), aim.payment)
 
 
 def _improvement(task: Task) -> Improvement:

@@ -11,6 +11,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from crashbo.app.bench import store
 from crashbo.app.bench.checks import (
     Conflict,
@@ -29,9 +31,12 @@ from crashbo.integrations.optuna.corrections import Correction, Version
 from crashbo.integrations.optuna.ledger import Entry, Ledger, Order, entries_of, space_of
 from crashbo.integrations.optuna.proposer import Batch, Proposer
 from crashbo.integrations.optuna.settings import Settings
+from crashbo.numerics.hypervolume import hypervolume, on_front
+from crashbo.optimizer.observed import goals_of
 from crashbo.optimizer.records import Trial
 from crashbo.optimizer.study import best_of
 from crashbo.optimizer.told import Told, judge
+from crashbo.search.front import reference_of
 
 _INSTANT = 1e-3  # seconds between two places in the order of what is told, where the clock was set back
 _ROUNDS = 5  # proposals in a row, if others have taken the same points in the meantime
@@ -98,7 +103,9 @@ class Bench:
         settings, space = reading.declared, space_of(reading.distributions)
         label, units, run = extras_in(reading.attrs.get(store.EXTRAS))
         constraints = settings.constraints_for([t for t in reading.records(settings) if t.counts])
-        said = {"units": units, **settings.options, "constraints": constraints, "direction": self.ledger.direction}
+        said = {"units": units, **settings.options, "constraints": constraints}
+        if reading.direction is not None:
+            said["direction"] = reading.direction
         return Definition(self.ledger.name, space, said, lease=settings.lease, label=label, run=run)
 
     def entries(self) -> list[Entry]:
@@ -177,7 +184,7 @@ class Bench:
             return quick
         with self._writing:
             entry, settings, attrs = self._read(number)
-            told = judge(told, settings.constraints)
+            told = judge(told, settings.constraints, settings.objectives or ())
             if entry.trial.state != "pending" and not entry.late:
                 if request is not None and request == entry.told_by:
                     if self.ledger.own(number)[1] == told:
@@ -220,7 +227,7 @@ class Bench:
             entry, settings, attrs = self._read(number)
             if entry.trial.state == "pending":
                 raise Conflict(f"trial {number} must be told to be corrected; it is pending. Tell it.")
-            told = judge(told, settings.constraints)
+            told = judge(told, settings.constraints, settings.objectives or ())
             params = dict(entry.trial.params if params is None else params)
             if params != entry.trial.params:
                 check_params(params, self.ledger.read().distributions, beyond=beyond)
@@ -320,8 +327,19 @@ class Bench:
         return time.time() + seconds
 
     def best(self) -> Trial | None:
-        """The success with the best observed cost; None before the first."""
-        return best_of(self.trials, self.ledger.direction)
+        """The success with the best observed cost; None before the first, and where there are several goals."""
+        return None if self.ledger.goals else best_of(self.trials, self.ledger.direction)
+
+    def front(self) -> tuple[int, float]:
+        """Of several goals, how many trials are on the front, and its hypervolume: as told, without models."""
+        study = self.definition.study
+        values = goals_of(study, [t for t in self.trials if t.state == "success"])
+        values = values[~np.isnan(values).any(axis=1)]
+        if not len(values):
+            return 0, 0.0
+        given = [study.reference[name] for name in study.objectives] if study.reference else None
+        reference = reference_of(values) if given is None else study.signs * given
+        return int(on_front(values).sum()), hypervolume(values, reference)
 
     def insight(self) -> Insight:
         """What the models say about the study, in its units."""
@@ -335,7 +353,7 @@ class Bench:
         entry = entries.pop(number, None)
         if entry is None:
             return None
-        word = _PendingTell(entry, judge(told, settings.constraints), notes)
+        word = _PendingTell(entry, judge(told, settings.constraints, settings.objectives or ()), notes)
         self._waiting.append(word)
         with self._writing:
             if word.counted is None:

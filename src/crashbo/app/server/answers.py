@@ -59,7 +59,7 @@ class TrialAnswer(BaseModel):
     params: dict[str, Any]
     state: str
     p_safe: float | None
-    cost: float | None
+    cost: float | dict[str, float] | None
     measured: dict[str, float]
     reason: str
     blame: list[str]
@@ -129,10 +129,19 @@ class GuardAnswer(BaseModel):
     sides: dict[str, str]
 
 
+class FrontAnswer(BaseModel):
+    """Of several goals: the trials that no other beats in all of them, and the volume of what they beat."""
+
+    trials: list[int]
+    hypervolume: float
+    reference: dict[str, float] | None
+
+
 class BestAnswer(BaseModel):
-    """The best trial so far, and what the models recommend."""
+    """The best trial so far, or the front of several goals, and what the models recommend."""
 
     best: TrialAnswer | None
+    front: FrontAnswer | None
     recommended: dict[str, Any] | None
 
 
@@ -144,6 +153,7 @@ class InsightAnswer(BaseModel):
     blame: dict[str, dict[str, float]]
     influence: dict[str, dict[str, float]]
     exhausted: bool
+    front: FrontAnswer | None
     told: int
     findings: list[FindingAnswer] | None
     expected: dict[str, Any]
@@ -156,8 +166,8 @@ class SliceAnswer(BaseModel):
     axes: list[str]
     grid: list[list[Any]]
     at: dict[str, Any]
-    cost: list[Any] | None
-    cost_std: list[Any] | None
+    cost: list[Any] | dict[str, list[Any]] | None
+    cost_std: list[Any] | dict[str, list[Any]] | None
     p_safe: list[Any]
 
 
@@ -270,6 +280,7 @@ def study_out(definition: Definition) -> dict[str, Any]:
         "name": definition.name,
         "direction": definition.study.direction,
         "cost": {"label": definition.label, "unit": units.get("cost", "")},
+        "goals": [asdict(goal) for goal in definition.goals],
         "risk": None if risk is None else {"kind": type(risk).__name__, **vars(risk)},
         "parameters": [
             {

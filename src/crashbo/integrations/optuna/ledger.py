@@ -124,7 +124,7 @@ class Ledger:
     def entry(self, number: int) -> tuple[Entry, Settings, Mapping[str, Any]] | None:
         """One trial, read without the others, with the study's settings and attributes; None if it does not exist."""
         storage, attrs = self.study._storage, self.study.user_attrs
-        settings = declared_in(attrs)
+        settings = declared_in(attrs).with_goals(self.goals)
         if settings.space is None:  # then the parameters follow from all trials together
             return self._entry_among_all(number)
         try:

@@ -5,7 +5,7 @@ May import optimizer and below, and Optuna.
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Unpack
 
 from optuna import Study as OptunaStudy
@@ -66,6 +66,10 @@ class Settings:
             self.on_death or others.on_death,
             others.lease if self.lease is None else self.lease,
         )
+
+    def with_goals(self, goals: Mapping[str, Direction]) -> "Settings":
+        """These settings, of a study with these goals; none for one cost."""
+        return replace(self, options={**self.options, "objectives": dict(goals)}) if goals else self
 
     def __getattr__(self, name: str) -> Any:
         """An option of the study, such as `settings.risk`; None if it was not given."""
@@ -142,14 +146,14 @@ def declare(
             )
     if said.reference is not None:
         check_reference(said.reference, goals_of(study))
-    settings = said.over(declared(study))
+    settings = said.over(declared_in(user_attrs(study)))
     study.set_user_attr(SETTINGS, settings.to_json())
     return settings
 
 
 def declared(study: OptunaStudy) -> Settings:
-    """The settings declared in a study's storage."""
-    return declared_in(user_attrs(study))
+    """The settings declared in a study's storage; the goals of one with several are Optuna's."""
+    return declared_in(user_attrs(study)).with_goals(goals_of(study))
 
 
 def user_attrs(study: OptunaStudy) -> dict[str, Any]:

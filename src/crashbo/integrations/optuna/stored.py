@@ -6,7 +6,7 @@ May import optimizer and below, and Optuna. The package's docstring says what is
 import math
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -85,8 +85,7 @@ class Reading:
     @cached_property
     def declared(self) -> Settings:
         """The settings declared for all workers; the goals are Optuna's."""
-        declared = declared_in(self.attrs)
-        return replace(declared, options={**declared.options, "objectives": self.goals}) if self.goals else declared
+        return declared_in(self.attrs).with_goals(self.goals)
 
     @cached_property
     def distributions(self) -> dict[str, BaseDistribution]:

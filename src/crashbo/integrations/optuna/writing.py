@@ -152,7 +152,7 @@ def _create(study_id: int, session: Session, trials: Sequence[FrozenTrial]) -> l
         models.TrialParamModel: [_param(t, name) for t in written for name in t.params],
         models.TrialUserAttributeModel: _rows((t._trial_id, t.user_attrs) for t in written),
         models.TrialSystemAttributeModel: _rows((t._trial_id, t.system_attrs) for t in written),
-        models.TrialValueModel: [_value(t._trial_id, t.value) for t in written if t.value is not None],
+        models.TrialValueModel: [_value(t._trial_id, j, v) for t in written for j, v in enumerate(t.values or ())],
     }
     for model, values in parts.items():
         if values:
