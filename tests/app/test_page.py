@@ -490,19 +490,19 @@ def test_several_goals_by_clicking(browser, store):
     server = Server(store).start()
     try:
         page = opened(browser, server, viewport={"width": 1280, "height": 900})
-        playwright.expect(page.locator("#study-goal")).to_have_text("lowest time and highest payload")
-        playwright.expect(page.locator("#chart-cost .best-dot").first).to_be_visible()
+        playwright.expect(page.locator("#study-goal")).to_have_text("lowest time and highest payload", timeout=PATIENCE)
+        playwright.expect(page.locator("#chart-cost .best-dot").first).to_be_visible(timeout=PATIENCE)
         assert page.locator("#chart-cost .cross").count() >= 1  # the crash stands beside the front
         page.locator("#chart-cost .hit[data-number='2']").dispatch_event("click")
-        playwright.expect(page.locator("#front-setting")).to_have_text("Trial 2: x 0.8000, y 0.1000")
+        playwright.expect(page.locator("#front-setting")).to_have_text("Trial 2: x 0.8000, y 0.1000", timeout=PATIENCE)
         page.click("#next")
         wait_for(page, 5)
         ready(page)
         page.click("#tell-success")
-        playwright.expect(page.locator(".now")).to_contain_text("A success has a value")
+        playwright.expect(page.locator(".now")).to_contain_text("A success has a value", timeout=PATIENCE)
         page.fill("input[name='c:time']", "0.4")
         page.click("#tell-success")
-        playwright.expect(page.locator(".last-words")).to_contain_text("time 0.4 s")
+        playwright.expect(page.locator(".last-words")).to_contain_text("time 0.4 s", timeout=PATIENCE)
         assert bench.trials[5].cost == {"time": 0.4}
         assert page.errors == []
     finally:

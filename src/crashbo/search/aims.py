@@ -40,6 +40,10 @@ class Aim(Protocol):
         """What a trial may be expected to gain if it does not crash."""
 
     @property
+    def wider_improvement(self) -> Improvement:
+        """The same, for a study that looks farther now and then."""
+
+    @property
     def observed_improvement(self) -> Improvement:
         """The paper's: over what was observed, as if there were no noise."""
 
@@ -102,6 +106,11 @@ class Best:
     def improvement(self) -> LogEI:
         """What a trial may be expected to gain if it does not crash."""
         return LogEI(self.cost, self.eta, self.noise_std, self._incumbent)
+
+    @property
+    def wider_improvement(self) -> LogEI:
+        """The same: less than the best is all that counts."""
+        return self.improvement
 
     @property
     def observed_improvement(self) -> LogEI:

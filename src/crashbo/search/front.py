@@ -6,7 +6,8 @@ Inside, all goals are minimised. The front is of posterior means, so that no luc
 of trials of which every goal is known. Gains are volumes in units of the goals' own spreads.
 
 The reference point bounds what counts: a trial that is worse in any goal gains nothing. Unless the user gives one, it
-lies beyond the worst of the front in every goal, so far that the ends of the front may be extended, too.
+lies beyond the worst of the front in every goal, so far that the ends of the front may be extended, too. Now and then a
+study looks much farther: the front may go on behind a region that crashes.
 """
 
 from collections.abc import Sequence
@@ -24,7 +25,8 @@ from crashbo.search.maximise import kronecker
 
 Array = NDArray[np.float64]
 
-_MARGIN = 1.0  # judgement: of the extent of the front, by which the reference point lies beyond its worst
+_MARGIN = 0.5  # judgement: of the extent of the front, by which the reference point lies beyond its worst
+_FAR = 5.0  # judgement: the same, where a study looks for more of the front
 _DEARLY = 30.0  # judgement: times what it gains in a goal that a point of the front may lose in another
 _PAYS = 0.01  # judgement: share of the volume that was won which a step must add to have paid: most add a little
 _NOTICED = 0.1  # judgement: of a goal's spread: less may be what a GP leaves of a function that is not that smooth
@@ -56,11 +58,14 @@ class Front:
     @cached_property
     def reference(self) -> Array:
         """The reference point, (M,): the user's, or one found from the successes. Pending trials do not move it."""
+        return self._reference(_MARGIN)
+
+    def _reference(self, margin: float) -> Array:
         if self.given is not None:
             return self.given
         known = self.complete[: self.successes]
         means = self.means[: self.successes]
-        return reference_of(means[known] if known.any() else means)
+        return reference_of(means[known] if known.any() else means, margin)
 
     def is_noisy(self, given: Sequence[float | None]) -> Bools:
         """Of which goals the noise counts, (M,): where one was given, or much is learnt."""
@@ -75,22 +80,31 @@ class Front:
     @cached_property
     def improvement(self) -> LogEHVI:
         """What a trial may be expected to gain if it does not crash."""
-        return self._beyond(self.means[self.complete], np.array([noise_of(h) for h in self.cost.hypers]))
+        return self._beyond(self.means[self.complete], self._noise_std, self.reference)
+
+    @property
+    def wider_improvement(self) -> LogEHVI:
+        """The same up to a reference point far beyond the front: there may be more of it, behind what crashes."""
+        return self._beyond(self.means[self.complete], self._noise_std, self._reference(_FAR))
+
+    @property
+    def _noise_std(self) -> Array:
+        return np.array([noise_of(h) for h in self.cost.hypers])
 
     @property
     def observed_improvement(self) -> LogEHVI:
         """Over what was observed, as if there were no noise."""
-        return self._beyond(self.cost.data.Y.T[: self.successes][self.complete[: self.successes]])
+        observed = self.cost.data.Y.T[: self.successes][self.complete[: self.successes]]
+        return self._beyond(observed, 0.0 * self.spreads, self.reference)
 
     def doubted(self, cost: Posterior) -> LogEHVI:
         """The improvement under another posterior of the same trials, without noise."""
         other = Front(cost, self.successes, self.reference)
-        return other._beyond(other.means[other.complete])
+        return other._beyond(other.means[other.complete], 0.0 * self.spreads, self.reference)
 
-    def _beyond(self, Y: Array, noise_std: Array | None = None) -> LogEHVI:
+    def _beyond(self, Y: Array, noise_std: Array, reference: Array) -> LogEHVI:
         """Improvement over the front of the rows of Y."""
-        low, high = cells(Y, self.reference)
-        return LogEHVI(self.cost, low, high, np.zeros(Y.shape[1]) if noise_std is None else noise_std, self.spreads)
+        return LogEHVI(self.cost, *cells(Y, reference), noise_std, self.spreads)
 
     @cached_property
     def resolution(self) -> float:
@@ -177,8 +191,8 @@ class Front:
         return members if members.any() else np.ones(len(members), dtype=bool)
 
 
-def reference_of(Y: Array) -> Array:
-    """A reference point for the front of the rows of Y, (n, M): beyond its worst in every goal.
+def reference_of(Y: Array, margin: float | None = None) -> Array:
+    """A reference point for the front of the rows of Y, (n, M): beyond its worst in every goal, by a margin.
 
     It lies so far beyond that the ends of the front may be extended, but not so far that they count for more than what
     lies between them. A row does not count that pays dearly for being hardly better than another: at the end of a front
@@ -191,7 +205,8 @@ def reference_of(Y: Array) -> Array:
     worst = np.where(narrow, all_over, worst)
     extent = worst - best
     # Where all are alike, anything worse will do.
-    return np.asarray(worst + _MARGIN * np.where(extent > 0.0, extent, np.maximum(np.abs(worst), 1.0)))
+    beyond = _MARGIN if margin is None else margin
+    return np.asarray(worst + beyond * np.where(extent > 0.0, extent, np.maximum(np.abs(worst), 1.0)))
 
 
 def _is_worth_it(front: Array) -> Bools:

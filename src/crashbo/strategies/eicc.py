@@ -44,6 +44,7 @@ _LIKELY = 0.5  # P(safe), where nothing is left to gain, of a new setting of few
 BESIDE = 0.01  # in every coordinate: a trial so near another tells little
 _FIRST = 5  # trials of a bold study before it looks for gain
 _TO_A_REPEAT = 10  # costs to each that was a repeat for the noise, at least
+_LOOKS_FAR = 3  # trials of which one looks for more of a front, far beyond its ends
 _LOOKED_AT = 16  # points of which a study that looks around takes one
 
 
@@ -178,7 +179,10 @@ def _leaps(task: Task) -> bool:
 def _improvement(task: Task) -> Improvement:
     """The paper's is of the best observation, as if there were no noise."""
     aim = task.surrogates.aim
-    return aim.observed_improvement if isinstance(task.risk, Paper) else aim.improvement
+    if isinstance(task.risk, Paper):
+        return aim.observed_improvement
+    far = len(task.taken) % _LOOKS_FAR == 0
+    return aim.wider_improvement if far else aim.improvement
 
 
 def is_early(task: Task) -> bool:
