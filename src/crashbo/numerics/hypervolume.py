@@ -14,11 +14,19 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
+_AT_ONCE = 2**22  # comparisons that are made together, for memory
+
 
 def on_front(Y: Array) -> NDArray[np.bool_]:
     """Which rows of Y, (n, M), no other beats; of equal ones, all."""
-    no_worse = np.all(Y[:, None, :] <= Y[None, :, :], axis=2)
-    better = np.any(Y[:, None, :] < Y[None, :, :], axis=2)
+    width = max(_AT_ONCE // max(Y.size, 1), 1)
+    parts = [_unbeaten(Y[at : at + width], Y) for at in range(0, len(Y), width)]
+    return np.concatenate(parts) if parts else np.zeros(0, dtype=bool)
+
+
+def _unbeaten(Y: Array, by: Array) -> NDArray[np.bool_]:
+    no_worse = np.all(by[:, None, :] <= Y[None, :, :], axis=2)
+    better = np.any(by[:, None, :] < Y[None, :, :], axis=2)
     return np.asarray(~np.any(no_worse & better, axis=0))
 
 

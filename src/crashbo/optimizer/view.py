@@ -263,7 +263,8 @@ class View:
         whole = np.asarray(~np.isnan(values).any(axis=1))
         aim = None if self.models is None or self.models.cost is None else self.models.aim
         if isinstance(aim, Front):
-            means = aim.means[: aim.successes]
+            X = np.array([self.study.space.encode(t.params) for t in told]).reshape(len(told), -1)
+            means = np.column_stack([aim.cost.predict(j, X)[0] for j in range(len(aim.cost.hypers))])
             given = tuple(self.study.noise.get(name) for name in self.study.objectives)
             doubtful = self.models is not None and self.models.noise_is_open  # then nobody knows that there is any
             noisy = aim.is_noisy(tuple(0.0 if std is None and doubtful else std for std in given))
@@ -366,7 +367,7 @@ class View:
             log_noise=float(np.log(aim.resolution)),
             reported=np.full(len(seen.crashed), np.nan),
             crashed=seen.crashed,
-            cost=aim.progress(seen.cost, seen.costed),
+            cost=aim.progress(seen.cost, seen.goals),
             pending=0,
             trials_left=None if length is None else max(length - len(seen.crashed), 0),
             gained=aim.gained,

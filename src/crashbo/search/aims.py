@@ -78,7 +78,7 @@ class Aim(Protocol):
     def price(self, X: Array) -> Array:
         """What is expected at X as one number, the best lowest."""
 
-    def progress(self, cost: Array, costed: Bools) -> Array:
+    def progress(self, cost: Array, goals: Array | None) -> Array:
         """A number per trial that is a new lowest where the trial gained something; NaN where nothing is known."""
 
     def doubted(self, cost: Posterior) -> Improvement:
@@ -160,7 +160,7 @@ class Best:
         """The expected cost at X."""
         return self.cost.predict(0, X)[0]
 
-    def progress(self, cost: Array, costed: Bools) -> Array:
+    def progress(self, cost: Array, goals: Array | None) -> Array:
         """The costs themselves."""
         return cost
 

@@ -25,7 +25,7 @@ from crashbo.search.maximise import kronecker
 
 Array = NDArray[np.float64]
 
-_MARGIN = 0.5  # judgement: of the extent of the front, by which the reference point lies beyond its worst
+_MARGIN = 0.1  # judgement: of the extent of the front, by which the reference point lies beyond its worst
 _FAR = 5.0  # judgement: the same, where a study looks for more of the front
 _DEARLY = 30.0  # judgement: times what it gains in a goal that a point of the front may lose in another
 _PAYS = 0.01  # judgement: share of the volume that was won which a step must add to have paid: most add a little
@@ -132,13 +132,8 @@ class Front:
     @cached_property
     def merit(self) -> Array:
         """How good each row is: on the front by the distance from the next, others by how far they are behind."""
-        scaled = self.means / self._extents
-        merit, members = -_behind(scaled, scaled[self._members]), self._members
-        merit[~self.complete] = merit.min(initial=0.0) - 1.0
-        if members.sum() > 1:
-            apart = np.linalg.norm(scaled[members][:, None] - scaled[members][None], axis=2)
-            merit[members] += np.min(apart + np.diag(np.full(len(apart), np.inf)), axis=1)
-        return merit
+        rank = standing(np.where(self.complete[:, None], self.means, np.nan))
+        return -np.where(np.isnan(rank), np.inf, rank)
 
     @property
     def lengthscales(self) -> Array:
@@ -157,13 +152,12 @@ class Front:
         means = np.column_stack([self.cost.predict(j, X)[0] for j in range(len(self.cost.hypers))])
         return np.asarray(np.max((means - self.ideal) / self._extents, axis=1))
 
-    def progress(self, cost: Array, costed: Bools) -> Array:
+    def progress(self, cost: Array, goals: Array | None) -> Array:
         """Minus the volume that was won up to each trial; NaN where nothing is known."""
-        found = np.full(len(costed), np.nan)
-        won = np.full(self.successes, np.nan)
-        known = self.complete[: self.successes]
-        won[known] = -won_by(self.means[: self.successes][known], self.ideal, self.reference)
-        found[costed] = won * np.prod(self._extents / self.spreads)
+        assert goals is not None
+        found, whole = np.full(len(goals), np.nan), ~np.isnan(goals).any(axis=1)
+        won = won_by(goals[whole], self.ideal, self.reference)
+        found[whole] = -won * np.prod(self._extents / self.spreads)
         return found
 
     @property

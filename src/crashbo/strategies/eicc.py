@@ -172,7 +172,7 @@ def _leaps(task: Task) -> bool:
     seen = task.seen
     leapt = reach.leaps(seen.X, seen.succeeded, task.space.continuous)
     searched, aim = ~np.isnan(task.reported), task.surrogates.aim
-    progress = aim.progress(seen.cost, seen.costed)
+    progress = aim.progress(seen.cost, seen.goals)
     return reach.leap_is_due(leapt, seen.crashed, progress, searched, usual_price(task.risk), aim.payment)
 
 
@@ -265,7 +265,7 @@ def situation_of(task: Task, screened: Screen, worth: Array) -> Situation:
         log_noise=float(np.log(aim.resolution)),
         reported=task.reported,
         crashed=task.seen.crashed,
-        cost=aim.progress(task.seen.cost, task.seen.costed),
+        cost=aim.progress(task.seen.cost, task.seen.goals),
         pending=len(task.seen.pending),
         trials_left=task.trials_left,
         gained=aim.gained,

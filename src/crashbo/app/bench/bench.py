@@ -81,7 +81,8 @@ class Bench:
         self._propose = propose or _here(Proposer(ledger.study))
         self._writing = FairLock()
         self._waiting: deque[_PendingTell] = deque()  # outcomes to be written
-        self._open: tuple[Settings, dict[int, Entry]] = Settings(), {}  # running trials, as last read: a cache
+        # Running trials, as last read, and by which settings what is told of them is judged: a cache.
+        self._open: tuple[Settings | None, dict[int, Entry]] = None, {}
         self._wished = False  # whether a setting was queued since the storage was last read to choose some
         self._ours: set[int] = set()  # trials that were handed out since then
         self._latest: float | None = None  # the latest place in the order of what was told
@@ -350,8 +351,8 @@ class Bench:
     def _tell_open(self, number: int, told: Told, notes: dict[str, Any]) -> Trial | None:
         """Tell a trial that was running when last read; None if it may not be any more, and must be read again."""
         settings, entries = self._open
-        entry = entries.pop(number, None)
-        if entry is None:
+        entry = entries.pop(number, None) if settings is not None else None
+        if entry is None or settings is None:
             return None
         word = _PendingTell(entry, judge(told, settings.constraints, settings.objectives or ()), notes)
         self._waiting.append(word)

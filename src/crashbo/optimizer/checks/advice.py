@@ -159,7 +159,9 @@ def _difference(cost: Posterior, n: int, before: Array, after: Array) -> tuple[f
 def _since_gain(view: View) -> int:
     """How many successes there were since the cost, without its noise, was improved by more than is worth a trial."""
     models: Any = view.models
-    every = np.ones(models.successes, dtype=bool)
-    mean = models.aim.progress(models.cost.mean_at_trials(0)[: models.successes], every)
+    means = np.stack(
+        [models.cost.mean_at_trials(j)[: models.successes] for j in range(len(models.cost.hypers))], axis=1
+    )
+    mean = models.aim.progress(means[:, 0], means)
     best = np.fmin.accumulate(mean)
     return int(np.sum(best <= best[-1] + models.aim.resolution)) - 1
