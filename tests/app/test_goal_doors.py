@@ -155,7 +155,7 @@ def test_the_service_tells_goals_by_name(crane, store):
     told = client.post(f"/api/trials/{asked}/tell", json={"cost": {"time": 0.3}})
     assert told.json()["cost"] == {"time": 0.3}
     seen = Overview(crane.insight())
-    live.picture = Picture(digest_of(crane.trials), {}, seen.recommended(), {}, {}, False, seen.front())
+    live.picture = Picture(digest_of(crane.trials), {}, seen.recommended(), {}, {}, False, (), seen.front())
     state = client.get("/api/state").json()
     assert [g["name"] for g in state["study"]["goals"]] == list(GOALS)
     assert state["best"] is None
