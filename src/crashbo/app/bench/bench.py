@@ -327,9 +327,14 @@ class Bench:
             raise Conflict(f"trial {number} must be pending to be waited for; it was told. Nothing to do.")
         return time.time() + seconds
 
-    def best(self) -> Trial | None:
-        """The success with the best observed cost; None before the first, and where there are several goals."""
-        return None if self.ledger.goals else best_of(self.trials, self.ledger.direction)
+    def best(self, trials: Iterable[Trial] | None = None) -> Trial | None:
+        """The success with the best observed cost; None before the first, and where there are several goals.
+
+        `trials` are those of the study, where somebody has just read them.
+        """
+        if self.ledger.goals:
+            return None
+        return best_of(self.trials if trials is None else trials, self.ledger.direction)
 
     def front(self) -> tuple[int, float]:
         """Of several goals, how many trials are on the front, and its hypervolume: as told, without models."""

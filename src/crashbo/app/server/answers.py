@@ -13,7 +13,6 @@ from crashbo.app.bench.definition import Definition
 from crashbo.app.server.live import Live
 from crashbo.integrations.optuna.ledger import Entry
 from crashbo.optimizer.records import Constraint, Trial
-from crashbo.optimizer.study import best_of
 from crashbo.search.space import Choice, Int
 from crashbo.version import __version__
 
@@ -229,8 +228,8 @@ class KnownState(NamedTuple):
 
 def state_of(live: Live, known: KnownState) -> dict[str, Any]:
     """Everything that the page shows, without what a client knows: then only the trials that changed."""
-    entries, direction = live.bench.entries(), live.bench.ledger.direction
-    best, changes, same = best_of((e.trial for e in entries), direction), live.changes, known.boot == live.boot
+    entries, changes, same = live.bench.entries(), live.changes, known.boot == live.boot
+    best = live.bench.best(e.trial for e in entries)
     changes.note(entries, (live.picture, live.expected, live.history, live.findings))
     unchanged = [name for name in ("insight",) if same and known.insight == changes.insight]
     unchanged += ["trials"] if same and known.trials <= changes.trials else []
