@@ -25,8 +25,10 @@ from crashbo.search.maximise import kronecker
 
 Array = NDArray[np.float64]
 
-_MARGIN = 0.1  # judgement: of the extent of the front, by which the reference point lies beyond its worst
-_FAR = 5.0  # judgement: the same, where a study looks for more of the front
+# fitted: python -m benchmarks.goals, seven problems, labels only, seeds 0 and 1. A single margin is too near for a front
+# that goes on behind a crash (0.3, 1) or too far for one with ends (3, 10)
+_MARGIN = 0.1  # of the extent of the front, by which the reference point lies beyond its worst
+_FAR = 5.0  # the same, where a study looks for more of the front
 _DEARLY = 30.0  # judgement: times what it gains in a goal that a point of the front may lose in another
 _PAYS = 0.01  # judgement: share of the volume that was won which a step must add to have paid: most add a little
 _NOTICED = 0.1  # judgement: of a goal's spread: less may be what a GP leaves of a function that is not that smooth
