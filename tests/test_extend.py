@@ -16,7 +16,7 @@ def test_the_recipes_run_as_printed(capsys):
         exec(compile(code, "extend.md", "exec"), names)
     printed = capsys.readouterr().out.splitlines()
     assert printed == [line for code in blocks for line in re.findall(r"# -> (.*)", code)]
-    assert len(printed) == 3
+    assert len(printed) == 4
 
 
 def test_the_problem_is_found_by_its_name_once_it_is_saved(tmp_path, monkeypatch):
@@ -34,3 +34,10 @@ def test_the_guards_page_runs_as_printed(capsys):
     crashes, threshold = capsys.readouterr().out.splitlines()
     assert int(crashes.split()[0]) <= 5
     assert "interval" in threshold or "at least" in threshold
+
+
+def test_the_page_of_spaces_runs_as_printed():
+    page = (Path(__file__).parents[1] / "docs" / "spaces.md").read_text()
+    names: dict[str, object] = {"__name__": "__main__"}
+    for code in re.findall(BLOCK, page, flags=re.DOTALL):
+        exec(compile(code, "spaces.md", "exec"), names)

@@ -12,13 +12,14 @@ from crashbo.optimizer.records import Constraint, Crash, Outcome, Stopped, Trial
 from crashbo.optimizer.study import Study
 from crashbo.optimizer.view import Recommendation
 from crashbo.search.risk import Budget, MinSafe, Price
-from crashbo.search.space import Choice, Float, Int, Space
+from crashbo.search.space import Choice, Context, Float, Int, Space
 from crashbo.version import __version__
 
 __all__ = [
     "Budget",
     "Choice",
     "Constraint",
+    "Context",
     "Crash",
     "Finding",
     "Float",

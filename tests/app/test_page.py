@@ -507,3 +507,30 @@ def test_several_goals_by_clicking(browser, store):
         assert page.errors == []
     finally:
         server.kill()
+
+
+def test_the_operator_enters_what_is_met(store, browser):
+    parameters = {"drive": [0.0, 1.0], "step": {"low": 0, "high": 1, "step": 0.1}, "heat": {"low": 5, "high": 40}}
+    parameters["heat"]["context"] = True
+    Bench.create(store, Definition.of({"name": "m", "parameters": parameters, "rules": ["drive <= step"]}))
+    server = Server(store).start()
+    try:
+        page = opened(browser, server)
+        page.click("#next")
+        playwright.expect(page.locator("#form-error")).to_contain_text("heat must have a value")
+        page.fill("[name='x:heat']", "18.2")
+        page.click("#next")
+        wait_for(page, 0)
+        ready(page)
+        page.fill("[name=cost]", "1.5")
+        page.fill("[name='r:heat']", "19")
+        page.click(".as-run summary")
+        page.fill("[name='r:drive']", "0.31")
+        page.click("#tell-success")
+        playwright.expect(page.locator("#last")).to_contain_text("Trial 0")
+        (trial, *_) = Bench.open(store).trials
+        assert (trial.params["heat"], trial.ran["heat"], trial.ran["drive"]) == (18.2, 19.0, 0.31)
+        assert trial.ran["step"] == trial.params["step"]
+        assert not page.errors
+    finally:
+        server.kill()

@@ -16,7 +16,7 @@ from crashbo.app.states import LOOKS
 from crashbo.app.text import counted, value_text
 from crashbo.optimizer.records import Trial
 from crashbo.search.risk import Budget, MinSafe, Paper, Price
-from crashbo.search.space import Choice, Int
+from crashbo.search.space import Choice, Context, Float, Int
 from crashbo.version import __version__
 
 _DPI = 130
@@ -135,12 +135,22 @@ def _bounds(g: Gathered) -> str:
     """The parameters with their bounds, the risk, and what is known of the constraints."""
     units, rows = g.definition.study.units, []
     for name, p in g.definition.space.parameters.items():
+        more = []
         if isinstance(p, Choice):
-            rows.append([name, ", ".join(map(str, p.options)), ""])
+            span = ", ".join(map(str, p.options))
+            more += ["in this order"] if p.ordered else []
         else:
-            more = [word for word, is_so in (("whole numbers", isinstance(p, Int)), ("logarithmic", p.log)) if is_so]
             span = f"{value_text(p.low)} to {value_text(p.high)} {units.get(name, '')}".rstrip()
-            rows.append([name, span, ", ".join(more)])
+            kinds = (
+                ("whole numbers", isinstance(p, Int)),
+                ("logarithmic", p.log),
+                ("met, not chosen", isinstance(p, Context)),
+            )
+            more += [word for word, is_so in kinds if is_so]
+            more += [f"in steps of {value_text(p.step)}"] if isinstance(p, Float) and p.step is not None else []
+        more += [f"when {g.definition.space.conditions.words(name)}"] if p.when else []
+        rows.append([name, span, ", ".join(more)])
+    rows += [["rule", rule.words, ""] for rule in g.definition.study.rules]
     risk = f"<p class='soft'>Risk: {escape(risk_words(g.definition.options.get('risk')))}.</p>"
     return "<h2>Bounds and risk</h2>" + html_page.table(["parameter", "from the study's definition", ""], rows) + risk
 
@@ -191,7 +201,7 @@ def _findings(g: Gathered) -> str:
         params = recommended["params"]
     rows = [[cost, value_text(g.best.cost), expected], ["P(safe)", "succeeded", p_safe]]
     for name in g.definition.space.parameters:
-        values = (value_text(of.get(name)) for of in (g.best.params, params))
+        values = (value_text(of.get(name)) for of in (g.best.ran, params))
         rows.append([f"{name} {units.get(name, '')}", *values])
     return "<h2>Settings</h2>" + html_page.table(head, rows)
 

@@ -155,6 +155,9 @@ def draw_slice(g: Gathered, found: Slice) -> Figure:
         smooth = not any(isinstance(g.definition.space.parameters[name], Choice) for name in found.axes)
         shading = "gouraud" if smooth else "nearest"
         image = axes.pcolormesh(x, y, field, cmap=colours, vmin=low, vmax=high, shading=shading, rasterized=True)
+        if found.forbidden is not None and found.forbidden.any():
+            hidden = np.ma.masked_where(found.forbidden == 0.0, found.forbidden)
+            axes.pcolormesh(x, y, hidden, cmap="Greys", vmin=0.0, vmax=2.0, shading="nearest", rasterized=True)
         if smooth and found.p_safe.min() < _SAFE < found.p_safe.max():
             axes.contour(x, y, found.p_safe, levels=[_SAFE], colors="white", linewidths=1.6)
         _dots(axes, g, found.axes)
@@ -162,6 +165,8 @@ def draw_slice(g: Gathered, found: Slice) -> Figure:
         axes.set_title(_plain(words), loc="left", fontsize=10, fontweight="bold")
         figure.colorbar(image, ax=axes, fraction=0.05).set_label(_plain(unit))
     marks = f"dots: successes, yellow {'on the front' if len(goals) > 1 else 'the best'}; crosses: crashes"
+    if found.forbidden is not None and found.forbidden.any():
+        marks += "; grey: a rule forbids it"
     words = f"white line: P(safe) = {_SAFE:g}; {marks}" + (f"\nat {held}" if held else "")
     figure.supxlabel("\n".join(_plain(line, 110) for line in words.splitlines()), fontsize=8.5, color="#4D4D4D")
     return figure
@@ -182,8 +187,8 @@ def draw_line(g: Gathered, found: Slice) -> Figure:
             mean, half = goal.of(found.cost), 1.645 * goal.of(found.cost_std)
             upper.fill_between(x, mean - half, mean + half, color=MODEL, alpha=0.16)
             upper.plot(x, mean, color=MODEL, linewidth=1.8)
-        done = [t for t in g.trials if t.state == "success" and goal.of(t.cost) is not None]
-        at = _coordinates(g, name, [t.params[name] for t in done])
+        done = [t for t in g.trials if t.state == "success" and goal.of(t.cost) is not None and name in t.ran]
+        at = _coordinates(g, name, [t.ran[name] for t in done])
         upper.plot(at, [goal.of(t.cost) for t in done], "o", color=SUCCESS, markersize=5)
         upper.set_ylabel(_with_unit(goal.label, goal.unit), fontsize=9)
     squares = any(t.state == "stopped" for t in g.trials)
@@ -191,7 +196,7 @@ def draw_line(g: Gathered, found: Slice) -> Figure:
     lower.set_ylabel("probability", fontsize=9)
     lower.plot(x, found.p_safe, color=NEXT, linewidth=1.8)
     for state in ("crash", "stopped"):
-        failed = _coordinates(g, name, [t.params[name] for t in g.trials if t.state == state])
+        failed = _coordinates(g, name, [t.ran[name] for t in g.trials if t.state == state and name in t.ran])
         lower.plot(failed, [0.03] * len(failed), **_marker(state))
     lower.set_ylim(-0.03, 1.05)
     _name_axes(lower, g, found.axes)
@@ -218,13 +223,13 @@ def _rail(axes: Axes, trials: list[Trial]) -> None:
 
 
 def _dots(axes: Axes, g: Gathered, names: tuple[str, ...]) -> None:
-    told = [t for t in g.trials if t.counts]
+    told = [t for t in g.trials if t.counts and all(name in t.ran for name in names)]
     leaders = set(g.leaders)
     best = [t for t in told if t.number in leaders]
     of_state = {state: [t for t in told if t.state == state and t not in best] for state in LOOKS}
 
     def draw(trials: list[Trial], *form: str, **look: Any) -> None:
-        at = [_coordinates(g, name, [t.params[name] for t in trials]) for name in names]
+        at = [_coordinates(g, name, [t.ran[name] for t in trials]) for name in names]
         axes.plot(*at, *form, **{"linestyle": "none"} | look)
 
     draw(of_state["success"], "o", color="white", markeredgecolor="black", markersize=4)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from crashbo import Space, problems
+from crashbo import Study, problems
 from crashbo.problems import Problem, families
 
 _FEWEST, _PER_PARAMETER = 30, 2.5  # trials
@@ -87,7 +87,7 @@ def _fit(problem: Problem) -> Problem:
 
 def median_safe_cost(problem: Problem) -> float:
     """Median cost of params drawn uniformly that do not crash."""
-    rng, space = np.random.default_rng(0), Space.of(problem.space)
+    rng, space = np.random.default_rng(0), Study.of(problem.space, rules=problem.rules).space
     costs: list[float] = []
     for _ in range(_MOST // _DRAWS):
         truths = [problem.truth(space.decode(u)) for u in space.uniform(rng.random((_DRAWS, space.dimension)))]

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from crashbo import Choice, Constraint, Crash, Float, Int, Unmeasured
+from crashbo import Choice, Constraint, Crash, Float, Int, Study, Unmeasured
 from crashbo.problems import Problem
 
 Params = Mapping[str, Any]
@@ -59,12 +59,28 @@ class Machine:
     def __init__(self, problem: Problem, trials: int, seed: int, *, informed: bool = False) -> None:
         self.space: dict[str, Float | Int | Choice] = dict(problem.space)
         self.constraints: list[Constraint | Unmeasured] = problem.constraints
-        self.start: Params | None = problem.start  # safe params to begin with, where the problem gives them
+        self.rules = problem.rules  # known beforehand
+        self._space = Study.of(problem.space, rules=problem.rules).space
+        # Safe params to begin with, where the problem gives them; with a value for what does not exist there.
+        self.start: Params | None = None if problem.start is None else {**self._anything(), **problem.start}
         self.seed = seed
         self._tried: list[Tried] = []
         self._problem, self._trials, self._informed = problem, trials, informed
         self._rng = np.random.default_rng([seed, zlib.crc32(problem.name.encode())])
         self._since = time.perf_counter()
+
+    def _anything(self) -> dict[str, Any]:
+        """Some value of each parameter that does not always exist."""
+        conditional = [name for name, p in self.space.items() if p.when is not None]
+        return {name: self.space[name].decode(np.full(self.space[name].width, 0.5)) for name in conditional}
+
+    def existing(self, params: Params) -> dict[str, Any]:
+        """The params that exist beside one another."""
+        return {name: params[name] for name in self._space.existing(params)}
+
+    def allows(self, params: Params) -> bool:
+        """Whether params keep all rules, which everybody knows beforehand."""
+        return self._space.accepts(self.existing(params))
 
     @property
     def tried(self) -> tuple[Tried, ...]:
@@ -82,7 +98,7 @@ class Machine:
         return self._trials - len(self._tried)
 
     def __call__(self, params: Params) -> Reply:
-        """One trial.
+        """One trial; of the params, what does not exist is left out, and who breaks a rule crashes.
 
         Raises:
             Finished: if none is left.
@@ -90,7 +106,10 @@ class Machine:
         seconds = time.perf_counter() - self._since
         if self.left <= 0:
             raise Finished
+        params = self.existing(params)
         try:
+            if not self.allows(params):  # for who does not heed what is known, it crashes
+                raise Crash("a rule was broken")
             outcome = self._problem.evaluate(params, self._rng)
             reply = Reply(outcome.cost, outcome.measured)
         except Crash:

@@ -86,7 +86,7 @@ class GPCRModel(Model):
         }
         for name, value in named.items():
             self.register_buffer(f"_{name}", torch.as_tensor(np.array(value), dtype=torch.float64))
-        self._told: tuple[_Told, ...] = ()
+        self._told: tuple[_Added, ...] = ()
 
     @staticmethod
     def from_study(optimizer: Optimizer, output: str | None = None) -> "GPCRModel":
@@ -166,7 +166,7 @@ class GPCRModel(Model):
         root = torch.linalg.cholesky(cov)
         gap = torch.cholesky_solve(Y - self._mean_at(X).unsqueeze(-1), root)
         new = copy.copy(self)
-        new._told = (*self._told, _Told(self, X, root, gap))
+        new._told = (*self._told, _Added(self, X, root, gap))
         return new
 
     def fantasize(
@@ -223,7 +223,7 @@ class GPCRModel(Model):
         return (1.0 + r + r.square() / 3.0) * torch.exp(-r)
 
 
-class _Told(NamedTuple):
+class _Added(NamedTuple):
     """Observations that a model was conditioned on."""
 
     before: GPCRModel  # the model without them

@@ -5,5 +5,6 @@ from crashbo.models.gpcr import GPCR
 from crashbo.models.hyperpriors import Hyperprior
 from crashbo.models.latent import Hyperparameters
 from crashbo.models.regression import GP
+from crashbo.numerics.kernels import Kernel
 
-__all__ = ["GP", "GPCR", "CrashModel", "Hyperparameters", "Hyperprior"]
+__all__ = ["GP", "GPCR", "CrashModel", "Hyperparameters", "Hyperprior", "Kernel"]

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from scipy.special import betaincinv, gammaincinv
 
 from crashbo.models.latent import Gradient, Hyperparameters
+from crashbo.numerics.kernels import MATERN52, Kernel
 
 Array = NDArray[np.float64]
 
@@ -157,6 +158,7 @@ class Hyperprior:
     excess: Density
     relative: bool = True
     standardise: bool = True
+    kernel: Kernel = MATERN52
 
     def rare(self) -> "Hyperprior":
         """The same for a rare cause of crashes: most of the space lies well below its threshold, 0."""

@@ -50,6 +50,7 @@ class Hyperparameters:
     noise_std: float | Array = 0.0
     threshold: float = 0.0
     crash_noise_std: float = 0.0
+    kernel: Kernel = MATERN52
 
     def in_units(self, shift: float, scale: float) -> "Hyperparameters":
         """The same function when its values y are written as shift + scale y."""
@@ -238,13 +239,14 @@ def condition(
     data: HybridData,
     hypers: tuple[Hyperparameters, ...],
     *,
-    kernel: Kernel = MATERN52,
+    kernel: Kernel | None = None,
     start: Sites | None = None,
     grams: tuple[tuple[Array, Array], ...] | None = None,
     tolerance: float = ep.TOLERANCE,
     max_sweeps: int = ep.MAX_SWEEPS,
 ) -> Posterior:
-    """Posterior and evidence by EP. `start` are sites in the units of the measurements."""
+    """Posterior and evidence by EP, with the hyperparameters' kernel or another. `start` are sites in user's units."""
+    kernel = kernel or hypers[0].kernel
     scale, mean = _scales(hypers)
     seen = data.measured
     noise2 = np.array(np.broadcast_arrays(*(np.atleast_1d(relative_noise_std(h)) for h in hypers))) ** 2

@@ -210,6 +210,7 @@ def parametrise(
         noise_std=_start(prior.noise_std) if noise_std is None else noise_std / scale,
         threshold=c,
         crash_noise_std=_start(prior.crash_noise_std),
+        kernel=prior.kernel,
     )
     known = threshold if isinstance(threshold, float) else None
     measured = bool(np.any(seen & (sign > 0.0)))

@@ -25,6 +25,7 @@ Array = NDArray[np.float64]
 # |a|^2 + |b|^2 - 2ab loses all digits of near repeats, which are ordinary data.
 _NEAR = 1e-6
 _BLOCK = 128  # rows of a large matrix that are computed at once
+_NUDGE = 1e-6  # of a distance or an eigenvalue, in a check of somebody's own kernel
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,24 @@ class Kernel:
 
     name: str
     profile: Callable[[Array], tuple[Array, Array]]
+
+    def fault(self) -> str | None:
+        """What its profile must be and is not; None if nothing is found."""
+        r2 = np.linspace(0.0, 9.0, 181)[:, None]
+        try:
+            (k, slope), (at_zero, _) = self.profile(r2.copy()), self.profile(np.zeros((1, 1)))
+            above, below = (self.profile(r2[1:] + e)[0] for e in (_NUDGE, -_NUDGE))
+            U = np.random.default_rng(0).random((60, 2))
+            lowest = float(np.linalg.eigvalsh(self.profile(squared_distances(4.0 * U, 4.0 * U))[0])[0])
+        except Exception as error:
+            return f"map an array of squared distances to two, k and dk/dr2 ({type(error).__name__}: {error})"
+        if np.shape(k) != r2.shape or np.shape(slope) != r2.shape or not np.isfinite([k, slope]).all():
+            return "map squared distances to two finite arrays of their shape, k and dk/dr2"
+        if abs(float(at_zero[0, 0]) - 1.0) > _NUDGE:
+            return "be one at distance zero"
+        if not np.allclose((above - below) / (2.0 * _NUDGE), slope[1:], rtol=1e-3, atol=1e-4):
+            return "give dk/dr2 as its second array"
+        return None if lowest > -_NUDGE else "be positive definite"
 
     def matrix(self, X: Array, Z: Array, lengthscales: Array) -> Array:
         """k(X, Z), shape (n, m)."""
@@ -146,3 +165,4 @@ def _squared_exponential(r2: Array) -> tuple[Array, Array]:
 
 MATERN52 = Kernel("matern52", _matern52)
 SQUARED_EXPONENTIAL = Kernel("squared_exponential", _squared_exponential)
+KERNELS = {kernel.name: kernel for kernel in (MATERN52, SQUARED_EXPONENTIAL)}

@@ -87,7 +87,7 @@ class Journal:
         for key, saved in header["config"].items():
             if own.is_named(saved) and not own.is_named(now.get(key)):
                 raise own.refusal(key, saved)
-        for key in ("space", "constraints", "direction", "objectives"):
+        for key in ("space", "constraints", "direction", "objectives", "rules"):
             before, here = header["config"].get(key), now.get(key)
             if before != here:
                 raise ValueError(

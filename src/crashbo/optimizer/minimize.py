@@ -19,7 +19,7 @@ from crashbo.optimizer.optimizer import Optimizer
 from crashbo.optimizer.pools import Borrowed, Here, Kept, Pool, Threads
 from crashbo.optimizer.progress import Progress, TerminalProgress, progress_of
 from crashbo.optimizer.records import Fault, Trial
-from crashbo.optimizer.running import Callback, Loop, Recorded, opened
+from crashbo.optimizer.running import Callback, Contexts, Loop, Recorded, opened
 from crashbo.optimizer.stopping import StopRule
 from crashbo.optimizer.study import Constraints, Options, Study, takes_options
 from crashbo.optimizer.view import Recommendation, Threshold, View
@@ -70,13 +70,18 @@ class Result:
         """The crash threshold of every measured constraint."""
         return self.view.thresholds
 
-    def recommend(self, delta: float = 0.1, weights: Mapping[str, float] | None = None) -> Recommendation | None:
-        """The point of least expected cost with P(safe) >= 1 - delta (eq. 3); of several goals, see `Optimizer`."""
-        return self.view.recommend(delta, weights)
+    def recommend(
+        self, delta: float = 0.1, weights: Mapping[str, float] | None = None, *, context: Params | None = None
+    ) -> Recommendation | None:
+        """The point of least expected cost with P(safe) >= 1 - delta (eq. 3), in a context; by default the last.
 
-    def p_safe(self, params: Any) -> Any:
+        Of several goals, by their `weights`: see `Optimizer`.
+        """
+        return self.view.at(context).recommend(delta, weights)
+
+    def p_safe(self, params: Any, *, context: Params | None = None) -> Any:
         """Probability that a trial at params succeeds; a list gives an array."""
-        return self.view.p_safe(params)
+        return self.view.at(context).p_safe(params)
 
     def blame(self, trial: Trial | int) -> dict[str, float]:
         """Probability that each constraint was violated in a trial that crashed."""
@@ -107,6 +112,7 @@ class Result:
         on_death: Fault = "crash",
         on_error: Word = "raise",
         on_nan: Word = "raise",
+        context: Contexts = None,
     ) -> Confirmation:
         """Repeat the best trial n times and report mean, spread and crashes; a study's journal keeps them, too.
 
@@ -121,7 +127,9 @@ class Result:
             return "void again and again" if len(confirmation.trials) >= 2 * n else None
 
         with _pool(experiment, workers, None, None, timeout, memory, rules) as pool, opened(self.journal) as log:
-            loop = Loop(Recorded(self.optimizer, log), pool, told + n, rules, (tried,), guarded=takes_guard(experiment))
+            loop = Loop(
+                Recorded(self.optimizer, log, context), pool, told + n, rules, (tried,), guarded=takes_guard(experiment)
+            )
             loop.to_the_end()
         return confirmation
 
@@ -149,6 +157,7 @@ def minimize(
     journal: str | PathLike[str] | None = None,
     progress: Progress | bool | None = None,
     callbacks: Sequence[Callback] = (),
+    context: Contexts = None,
     **options: Unpack[Options],
 ) -> Result:
     """Minimise an experiment's cost, learning from crashes.
@@ -157,7 +166,7 @@ def minimize(
         experiment: gets the params and returns an Outcome or a cost, or raises Crash or Void. With several objectives
             the cost is a mapping, goal to value. One that has a parameter named guard gets that, too: see
             `Optimizer.guard`.
-        space: names to (low, high), Float, Int or Choice; or a whole Study.
+        space: names to (low, high), Float, Int, Choice or Context; or a whole Study.
         constraints: the measured reasons for a crash: names, Constraint or Unmeasured.
         trials: successes, crashes and stopped trials to run; voids do not count.
         seed: of the proposals.
@@ -177,6 +186,7 @@ def minimize(
         journal: a file that keeps every event as it happens; a second call with the same file resumes.
         progress: None shows a line on a terminal; True, False, or a function of your own.
         callbacks: functions of the optimizer and a trial, called after every trial that is told.
+        context: what is met, a value for each Context of the space; or a function that says it before every trial.
     """
     trials = counted("trials", trials)
     if on_lost not in ("void", "crash", "repeat"):
@@ -194,7 +204,7 @@ def minimize(
         try:
             if log is not None:
                 optimizer = log.open_study(optimizer)
-            recorded, guarded = Recorded(optimizer, log), takes_guard(experiment)
+            recorded, guarded = Recorded(optimizer, log, context), takes_guard(experiment)
             loop = Loop(recorded, pool, trials, rules, tuple(stop), shown, tuple(callbacks), guarded)
             loop.settle_lost(on_lost)
             return Result(optimizer, loop.to_the_end(), journal)

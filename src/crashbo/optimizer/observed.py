@@ -4,16 +4,19 @@ May import strategies and below.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from crashbo.optimizer.records import Trial
+from crashbo.optimizer.records import Constraint, Trial
 from crashbo.optimizer.study import Study
 from crashbo.search.calibration import Calibration
 from crashbo.search.dead_ends import NOWHERE, DeadEnds
 from crashbo.search.risk import length_of
+from crashbo.search.space import Space
 from crashbo.search.surrogates import Memory, Observations, Surrogates
+from crashbo.search.trip_levels import tilts
 from crashbo.strategies.base import Task
 
 Array = NDArray[np.float64]
@@ -28,7 +31,7 @@ def observations(
 
     `encoded` gives a trial's point, where somebody keeps them.
     """
-    at = encoded or (lambda trial: study.space.encode(trial.params))
+    at = encoded or (lambda trial: study.space.encode(trial.ran))
     ordered = sorted(trials, key=lambda t: t.number)
     told = [t for t in ordered if t.counts]
     pending = [t for t in ordered if t.state == "pending"]
@@ -40,7 +43,7 @@ def observations(
     reached = np.array([[c.sign * t.reached.get(c.name, np.nan) for c in constraints] for t in told], dtype=float)
     rises = np.array([[t.rises.get(c.name, np.nan) for c in constraints] for t in told], dtype=float)
     Y = [[c.sign * t.measured.get(c.name, np.nan) for c in constraints] for t in told]
-    return Observations(
+    seen = Observations(
         numbers=tuple(t.number for t in told),
         X=np.array([at(t) for t in told]).reshape(len(told), study.space.dimension),
         cost=_in_range(np.array([_number(t, study.sign) for t in told], dtype=float)),
@@ -52,6 +55,7 @@ def observations(
         reached=None if np.isnan(reached).all() else _in_range(reached.reshape(len(told), len(names))),
         rises=None if np.isnan(rises).all() else _in_range(rises.reshape(len(told), len(names))),
         stops_at=study.guard,
+        kernel=study.kernel,
         pending=np.array([at(t) for t in pending]).reshape(-1, study.space.dimension),
         cost_noise_std=study.noise.get("cost"),
         goals=_in_range(goals_of(study, told)) if study.objectives else None,
@@ -60,6 +64,20 @@ def observations(
         noise_std=tuple(c.noise for c in constraints),
         thresholds=tuple(c.given for c in constraints),
     )
+    return _levelled(study, seen)
+
+
+def _levelled(study: Study, seen: Observations) -> Observations:
+    """Readings less what their threshold rises with the context, where it is learnt and the only one."""
+    contexts = tuple(study.space.at(name).start for name in study.space.contexts)
+    if not contexts or seen.thresholds != (None,) or not isinstance(study.constraints[0], Constraint):
+        return seen
+    found = tilts(seen.X, seen.Y[:, 0], seen.crashed, contexts)
+    if not found:
+        return seen
+    by = replace(seen, tilts=found).risen(seen.X)
+    reached = None if seen.reached is None else seen.reached - by
+    return replace(seen, tilts=found, Y=seen.Y - by, reached=reached)
 
 
 def goals_of(study: Study, trials: Sequence[Trial]) -> Array:
@@ -79,15 +97,24 @@ def _in_range(values: Array) -> Array:
 
 
 def task(
-    study: Study, trials: Mapping[int, Trial], seen: Observations, memory: Memory | None, fitted: Surrogates | None
+    study: Study,
+    trials: Mapping[int, Trial],
+    seen: Observations,
+    memory: Memory | None,
+    fitted: Surrogates | None,
+    space: Space | None = None,
 ) -> Task:
-    """What a strategy is asked: the next point after these trials, of which `seen` are the observations."""
+    """What a strategy is asked: the next point after these trials, of which `seen` are the observations.
+
+    `space` is the study's, in the context that is given.
+    """
+    space = space or study.space
     told = [trials[number] for number in seen.numbers]
     length = length_of(study.risk)
-    voids = [study.space.encode(t.params) for t in trials.values() if t.state == "void"]
+    voids = [space.encode(t.params) for t in trials.values() if t.state == "void"]
     left = None if length is None else max(length - sum(t.state != "void" for t in trials.values()), 0)
     return Task(
-        space=study.space,
+        space=space,
         seen=seen,
         risk=study.risk,
         memory=memory,
@@ -97,7 +124,7 @@ def task(
         fitted=fitted,
         sign=study.sign,
         posterior=study.posterior,
-        dead_ends=DeadEnds.of(study.space, np.array(voids), seen.X) if voids else NOWHERE,
+        dead_ends=DeadEnds.of(space, np.array(voids), seen.X) if voids else NOWHERE,
         voids=np.array(voids) if voids else None,
     )
 

@@ -29,6 +29,7 @@ from crashbo.optimizer.study import Constraints, Options, Shown, Study, best_of,
 from crashbo.optimizer.told import Said, Told, judge, surprise, takes_said
 from crashbo.optimizer.view import Prediction, Recommendation, Threshold, View
 from crashbo.optimizer.voids import too_many
+from crashbo.search import own
 from crashbo.search.design import Design
 from crashbo.search.risk import is_bold, is_spent
 from crashbo.search.space import Params, Space
@@ -89,7 +90,7 @@ class Optimizer:
         """A study without trials.
 
         Args:
-            space: names to (low, high), Float, Int or Choice; or a whole Study.
+            space: names to (low, high), Float, Int, Choice or Context; or a whole Study.
             constraints: the measured reasons for a crash: names, Constraint or Unmeasured.
             seed: of the proposals; None draws one.
             start: params to try first, in this order; None begins with a few that fill the space.
@@ -101,7 +102,7 @@ class Optimizer:
             raise ValueError(f"start must be a list of params; got {start!r}. Write [{{...}}], also for one.")
         starts = None if start is None else len(start)
         self._design = Design.for_study(self.space, self.risk, starts, self._rng)
-        self._queue = [Queued("start", self.space.check(params)) for params in start or ()]
+        self._queue = [Queued("start", self._chosen("start", params)) for params in start or ()]
         self._confirmations = 0
         self._trials: dict[int, Trial] = {}
         self._points: dict[int, Array] = {}  # of trials, in the unit cube
@@ -113,18 +114,22 @@ class Optimizer:
         self._told = 0
         self._warned: set[str] = set()
 
-    def ask(self) -> Trial:
-        """The next trial to run. It is pending until it is told."""
-        return self.ask_batch(1)[0]
+    def ask(self, context: Params | None = None) -> Trial:
+        """The next trial to run. It is pending until it is told.
+
+        Args:
+            context: what is met now, a value for each Context of the space.
+        """
+        return self.ask_batch(1, context)[0]
 
     @_in_turn
-    def ask_batch(self, n: int) -> list[Trial]:
+    def ask_batch(self, n: int, context: Params | None = None) -> list[Trial]:
         """The next n trials to run at the same time, chosen from one fit: each knows of those before it."""
-        return [trial for some in self.ask_stream(n) for trial in some]
+        return [trial for some in self.ask_stream(n, context) for trial in some]
 
-    def ask_stream(self, n: int) -> Iterator[list[Trial]]:
+    def ask_stream(self, n: int, context: Params | None = None) -> Iterator[list[Trial]]:
         """The trials of `ask_batch`, a few at a time, as soon as they are chosen."""
-        batch = self._batch(n)
+        batch = self._batch(n, context)
         while True:
             with self._turn:
                 some = next(batch, None)
@@ -141,21 +146,30 @@ class Optimizer:
             trial: as asked, its number, or params of a trial that was not proposed here.
             replace: correct a trial that was told before.
         """
-        told = judge(Told.of(**said), self.study.constraints, self.study.objectives)
-        found = self._find(trial)
+        told, met = judge(Told.of(**said), self.study.constraints, self.study.objectives), said.get("context")
+        if met is not None and not set(met) <= set(self.space.contexts):
+            known = ", ".join(self.space.contexts) or "none"
+            raise ValueError(f"context must name contexts of the space ({known}); got {dict(met)!r}. Mend it.")
+        found = self._find(trial, met)
         if found.state != "pending" and not replace:
             raise ValueError(
                 f"trial {found.number} must be pending to be told; it is a {found.state}. "
                 "Pass replace=True to correct it."
             )
-        new = told.on(found)
+        new = told.settled(found.params, self.space).on(found)
         self._trials[new.number] = new
+        self._points.pop(new.number, None)
         self._told += 1
         if new.state == "void" and new.repeats is not None and found.state == "pending":
-            self._queue = [Queued("confirm", new.params, new.repeats), *self._queue]
+            self._queue = [Queued("confirm", self._without_context(new.params), new.repeats), *self._queue]
         _log.info("trial %d: %s", new.number, _words(new))
         for kind, words in surprise(new, self.study.constraints).items():
             self._warn_once(kind, words)
+        if (rule := self.space.broken(new.ran)) is not None:
+            self._warn_once(
+                "rule",
+                f"trial {new.number} ran at params that break the rule {rule.words!r}. It is learnt from all the same.",
+            )
         if new.state == "void" and (warning := too_many(self._trials.values())):
             self._warn_once("voids", warning)
         return new
@@ -219,15 +233,22 @@ class Optimizer:
             self._limits = key, self.view.limits(p, inside)
         return Guard(self._limits[1], {c.name: c.side for c in self.study.measured})
 
-    def recommend(self, delta: float = 0.1, weights: Mapping[str, float] | None = None) -> Recommendation | None:
+    def recommend(
+        self, delta: float = 0.1, weights: Mapping[str, float] | None = None, *, context: Params | None = None
+    ) -> Recommendation | None:
         """The point of least expected cost with P(safe) >= 1 - delta (eq. 3); None before a success.
 
         Args:
-            delta: the largest probability of a crash.
+            delta: how likely a crash may be.
             weights: of several goals, how much each counts. Each goes from 0, the best on the front, to 1, the worst;
                 the point is the one whose weighted goals are best at their worst. 1 each by default.
+            context: for which it is; by default that of the last trial.
         """
-        return self.view.recommend(delta, weights)
+        return self.at(context).recommend(delta, weights)
+
+    def at(self, context: Params | None) -> View:
+        """The study as its models see it in a context: thresholds, P(safe) and recommendation are for that."""
+        return self.view.at(context)
 
     @property
     def thresholds(self) -> dict[str, Threshold]:
@@ -235,24 +256,29 @@ class Optimizer:
         return self.view.thresholds
 
     @overload
-    def p_safe(self, params: Params) -> float: ...
+    def p_safe(self, params: Params, *, context: Params | None = None) -> float: ...
     @overload
-    def p_safe(self, params: Sequence[Params]) -> Array: ...
-    def p_safe(self, params: Params | Sequence[Params]) -> float | Array:
-        """Probability that a trial at params succeeds; a list gives an array. NaN before any trial was told."""
-        return self.view.p_safe(params)
+    def p_safe(self, params: Sequence[Params], *, context: Params | None = None) -> Array: ...
+    def p_safe(self, params: Params | Sequence[Params], *, context: Params | None = None) -> float | Array:
+        """Probability that a trial at params succeeds; a list gives an array. NaN before any trial was told.
+
+        Params that lack a Context are meant in `context`, by default that of the last trial.
+        """
+        return self.at(context).p_safe(params)
 
     @overload
-    def p_violated(self, params: Params) -> dict[str, float]: ...
+    def p_violated(self, params: Params, *, context: Params | None = None) -> dict[str, float]: ...
     @overload
-    def p_violated(self, params: Sequence[Params]) -> dict[str, Array]: ...
-    def p_violated(self, params: Params | Sequence[Params]) -> dict[str, float] | dict[str, Array]:
+    def p_violated(self, params: Sequence[Params], *, context: Params | None = None) -> dict[str, Array]: ...
+    def p_violated(
+        self, params: Params | Sequence[Params], *, context: Params | None = None
+    ) -> dict[str, float] | dict[str, Array]:
         """Probability that a trial at params would violate each constraint; a list gives arrays. NaN before any."""
-        return self.view.p_violated(params)
+        return self.at(context).p_violated(params)
 
-    def predict(self, params: Sequence[Params]) -> Prediction | None:
+    def predict(self, params: Sequence[Params], *, context: Params | None = None) -> Prediction | None:
         """Cost, constraints and P(safe) at params; None before any trial was told."""
-        return self.view.predict(params)
+        return self.at(context).predict(params)
 
     def blame(self, trial: Trial | int) -> dict[str, float]:
         """Probability that each constraint was violated in a trial that crashed; they need not sum to one."""
@@ -290,8 +316,8 @@ class Optimizer:
                 raise ValueError(
                     "confirm must have a success to repeat; there is none in the space. Give params, or tell one."
                 )
-            params = best.params
-        setting = self.space.check(params)
+            params = best.ran if self.space.accepts(best.ran) else best.params
+        setting = self._chosen("params", params)
         self._confirmations += 1
         waiting = [queued for queued in self._queue if queued.origin == "confirm"]
         others = [queued for queued in self._queue if queued.origin != "confirm"]
@@ -320,7 +346,7 @@ class Optimizer:
         new = copy.copy(self)
         new.study = self.study.changed(self.space.changed(space, fixed), constraints, **options)
         new._trials, new._warned = dict(self._trials), set(self._warned)
-        new._queue = [queued for queued in self._queue if new.space.accepts(queued.params)]
+        new._queue = [queued for queued in self._queue if new.space.without_contexts.accepts(queued.params)]
         new._design = self._design.fitted_to(new.space)
         new._memory, new._cached, new._viewed, new._limits, new._points = None, None, None, None, {}
         new._table = None
@@ -343,7 +369,9 @@ class Optimizer:
         """
         saved = saving.loads(text)
         study, trials = Study.back(saved["config"], **parts), map(saving.trial_in, saved["trials"])
-        learnt = set(parts) <= {"strategy", "risk", "units"}  # anything else makes other models
+        same = {"strategy", "risk", "units", "rules"}  # anything else makes other models
+        same |= {name for name in ("kernel",) if own.is_named(saved["config"].get(name))}
+        learnt = set(parts) <= same
         return Optimizer.restored(study, trials, saved["state"] if learnt else {**saved["state"], "memory": None})
 
     def config(self) -> dict[str, Any]:
@@ -364,12 +392,13 @@ class Optimizer:
     def restored(study: Study, trials: Iterable[Trial], state: Mapping[str, Any] | None) -> "Optimizer":
         """The study with these trials, in the `state` that it was in; what that lacks is as in the beginning."""
         new = Optimizer(study)
-        new._trials = {t.number: replace(t, params=study.space.revived(t.params)) for t in trials}
+        revived = study.space.revived
+        new._trials = {t.number: replace(t, params=revived(t.params), as_run=revived(t.as_run)) for t in trials}
         state = {**new.state(), **(state or {})}
         new._design = saving.design_in(state["design"])
         new._queue = [Queued(origin, study.space.revived(params), k) for origin, params, k in state["queue"]]
         new._confirmations = state["confirmations"]
-        new._memory = saving.memory_in(state["memory"])
+        new._memory = saving.memory_in(state["memory"], study.kernel)
         new._rng.bit_generator.state = state["rng"]
         return new
 
@@ -389,13 +418,14 @@ class Optimizer:
     def _next(self) -> int:
         return max(self._trials, default=-1) + 1
 
-    def _batch(self, n: int) -> Iterator[list[Trial]]:
+    def _batch(self, n: int, context: Params | None) -> Iterator[list[Trial]]:
         """The next n trials, a few at a time; each is pending before the next ones are chosen."""
+        space = self.space.in_context(context)
         n = counted("n", n, "One trial is ask().", least=0)
         more, some, begun = strategies.further(self.study.strategy), list[Trial](), False
         while n > 0:
             self._table = None
-            trial = self._next_trial(share_fit=begun)
+            trial = self._next_trial(space, share_fit=begun)
             self._trials[trial.number] = trial
             some, begun, n = [*some, trial], True, n - 1
             if n > 0 and trial.origin != "search":  # it cost next to nothing
@@ -404,7 +434,7 @@ class Optimizer:
             some = []
             if more is None or n == 0:
                 continue
-            now = self._task(share_fit=True)
+            now = self._task(space, share_fit=True)
             for proposals in more(now, n, self._rng):
                 some = self._handed_out(now, proposals)
                 self._trials |= {t.number: t for t in some}
@@ -413,8 +443,9 @@ class Optimizer:
 
     def _handed_out(self, now: Task, proposals: Sequence[Proposal]) -> list[Trial]:
         """Trials of points that the search has chosen together."""
-        some = [checked_proposal(proposal, self.space) for proposal in proposals]
-        params = [self.space.decode(proposal.x) for proposal in some]
+        met = {name: now.space.fixed[name] for name in now.space.contexts}
+        some = [checked_proposal(proposal, now.space) for proposal in proposals]
+        params = [{**now.space.decode(proposal.x), **met} for proposal in some]
         X = np.array([self.space.encode(p) for p in params])
         before, p = map(np.exp, now.safety.stages(X))
         return [
@@ -422,27 +453,32 @@ class Optimizer:
             for i, s in enumerate(some)
         ]
 
-    def _next_trial(self, *, share_fit: bool = False) -> Trial:
-        if self._queue:
-            first, *self._queue = self._queue
-            p_safe = self._known_p_safe(first.params)
-            return Trial(self._next, first.params, p_safe=p_safe, origin=first.origin, repeats=first.repeats)
+    def _next_trial(self, space: Space, *, share_fit: bool = False) -> Trial:
+        """The next trial in a space whose contexts are held."""
+        met = {name: space.fixed[name] for name in space.contexts}
+        queued = [(i, {**q.params, **met}) for i, q in enumerate(self._queue)]
+        fit = next(((i, params) for i, params in queued if space.broken(params) is None), None)
+        if fit is not None:  # what a rule forbids in this context waits for another
+            first, params = self._queue[fit[0]], space.check(fit[1])
+            self._queue = [q for i, q in enumerate(self._queue) if i != fit[0]]
+            p_safe = self._known_p_safe(params)
+            return Trial(self._next, params, p_safe=p_safe, origin=first.origin, repeats=first.repeats)
         told = sum(t.counts for t in self._trials.values())
         under_way = [t for t in self.trials if t.state == "pending"]
-        now = self._task(share_fit=share_fit)
+        now = self._task(space, share_fit=share_fit)
         if told + len(under_way) < self._design.size or told == 0:
             waits = told == 0 and len(under_way) >= self._design.size and not is_bold(self.risk)
             clear = np.flatnonzero(~now.dead_ends.hold(now.seen.pending))
             if waits and len(clear):  # while nothing is known of anything, what is under way is measured once more
-                params = under_way[clear[0]].params
+                params = {**under_way[clear[0]].params, **met}
             else:
                 tried = [t.params for t in self._trials.values() if t.state != "void"]
-                self._design, params = self._design.next_new(self.space, tried, now.dead_ends)
+                self._design, params = self._design.next_new(space, tried, now.dead_ends)
             admissible = not is_spent(self.risk, now.seen.crashed, len(under_way))
             p_safe = self._known_p_safe(params)
             return Trial(self._next, params, p_safe=p_safe, origin="design", admissible=admissible)
-        proposal = checked_proposal(self.study.strategy(now, self._rng), self.space)
-        trial = Trial(self._next, self.space.decode(proposal.x), admissible=proposal.admissible)
+        proposal = checked_proposal(self.study.strategy(now, self._rng), space)
+        trial = Trial(self._next, {**space.decode(proposal.x), **met}, admissible=proposal.admissible)
         if "surrogates" not in vars(now):  # a strategy with other models, or none
             return trial
         self._remember(now.surrogates)
@@ -450,9 +486,9 @@ class Optimizer:
         before, p = (float(np.exp(stage[0])) for stage in now.safety.stages(x))
         return replace(trial, p_safe=p, p_model=before)
 
-    def _task(self, *, share_fit: bool = False) -> Task:
+    def _task(self, space: Space | None = None, *, share_fit: bool = False) -> Task:
         seen = observations(self.study, self._trials.values(), self._encoded)
-        return task(self.study, self._trials, seen, self._memory, self._fitted(seen, share=share_fit))
+        return task(self.study, self._trials, seen, self._memory, self._fitted(seen, share=share_fit), space)
 
     def _fitted(self, seen: Observations, *, share: bool) -> Surrogates | None:
         """The last fit, if nothing changed since; to be shared, if nothing was told since."""
@@ -464,9 +500,9 @@ class Optimizer:
         return models.at_pending(seen.pending) if share and key[0] == self._told else None
 
     def _encoded(self, trial: Trial) -> Array:
-        """A trial's point in the unit cube; its params never change."""
+        """A trial's point in the unit cube; what ran changes only when it is told."""
         if trial.number not in self._points:
-            self._points[trial.number] = self.space.encode(trial.params)
+            self._points[trial.number] = self.space.encode(trial.ran)
         return self._points[trial.number]
 
     @property
@@ -488,7 +524,16 @@ class Optimizer:
         if self.study.objectives:
             raise ValueError(f"{rule}. See `front`, or ask `recommend(weights=...)` for one point.")
 
-    def _find(self, trial: Trial | int | Params) -> Trial:
+    def _chosen(self, what: str, params: Params) -> dict[str, Any]:
+        """Params that a user wants to be tried, without a context; checked, and refused if they break a rule."""
+        return self.space.without_contexts.check_proposable(what, self._without_context(params))
+
+    def _without_context(self, params: Params) -> dict[str, Any]:
+        if not isinstance(params, Mapping):
+            return params  # to be refused
+        return {name: value for name, value in params.items() if name not in self.space.contexts}
+
+    def _find(self, trial: Trial | int | Params, context: Params | None = None) -> Trial:
         if isinstance(trial, Trial | int | np.integer):
             self._table = None
             number = trial.number if isinstance(trial, Trial) else int(trial)
@@ -498,10 +543,10 @@ class Optimizer:
             if isinstance(trial, Trial) and trial.params != found.params:
                 raise ValueError(
                     f"trial {number} must have the params that it was asked with, {found.params}; got {trial.params}. "
-                    "Tell the params themselves if others were run, or tell it in the study that asked for it."
+                    "Pass ran={...} where others were run, or tell it in the study that asked for it."
                 )
             return found
-        params = self.space.check(trial)
+        params = self.space.check({**trial, **(context or {})} if isinstance(trial, Mapping) else trial, steps=False)
         if self._table is None and self._memory is not None:
             self._table = self.view  # a table of trials is told row by row: one fit for all
         p = np.nan if self._table is None else float(self._table.p_safe(params))

@@ -170,6 +170,12 @@ class Trial:
     p_model: float | None = None  # of a proposal of the search, P(safe) before the correction
     reached: dict[str, float] = field(default_factory=dict)  # of a crash, the farthest readings that came before it
     rises: dict[str, float] = field(default_factory=dict)  # of these, the largest from one reading to the next
+    as_run: dict[str, Any] = field(default_factory=dict)  # the params that were really run, where that was told
+
+    @property
+    def ran(self) -> dict[str, Any]:
+        """What was run: the params, unless it was told that others were; with the context as it was met."""
+        return self.as_run or self.params
 
     @property
     def counts(self) -> bool:

@@ -21,8 +21,10 @@ from crashbo.optimizer.progress import Progress
 from crashbo.optimizer.records import Crash, Outcome, Stopped, Trial, Void
 from crashbo.optimizer.stopping import StopRule
 from crashbo.optimizer.told import said_by
+from crashbo.search.space import Params
 
 Callback = Callable[[Optimizer, Trial], Any]
+Contexts = Params | Callable[[], Params] | None  # what is met, or a function that says it
 
 _log = logging.getLogger("crashbo")
 _MOST_VOIDS = 20  # in a row: an experiment that never says anything is broken
@@ -31,12 +33,12 @@ _MOST_VOIDS = 20  # in a row: an experiment that never says anything is broken
 class Recorded:
     """An Optimizer whose every ask and tell is on disk before the next one, where there is a journal."""
 
-    def __init__(self, optimizer: Optimizer, journal: Journal | None) -> None:
-        self.optimizer, self._journal = optimizer, journal
+    def __init__(self, optimizer: Optimizer, journal: Journal | None, context: Contexts = None) -> None:
+        self.optimizer, self._journal, self._context = optimizer, journal, context
 
     def ask(self) -> Trial:
-        """The next trial."""
-        trial = self.optimizer.ask()
+        """The next trial, in the context that is met now."""
+        trial = self.optimizer.ask(self._context() if callable(self._context) else self._context)
         if self._journal is not None:
             self._journal.asked(trial, self.optimizer)
         return trial

@@ -5,7 +5,7 @@ May import strategies and below.
 
 import base64
 import json
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from typing import Any
 
 import numpy as np
@@ -14,12 +14,13 @@ from numpy.typing import NDArray
 from crashbo.models.ensemble import EnsembleHyperparameters
 from crashbo.models.ep import Sites
 from crashbo.models.latent import Hyperparameters, Warm
+from crashbo.numerics.kernels import MATERN52, Kernel
 from crashbo.optimizer.records import AnyConstraint, Constraint, Trial, Unmeasured
 from crashbo.optimizer.told import Told
 from crashbo.search import own
 from crashbo.search.design import Design
 from crashbo.search.risk import Budget, MinSafe, Paper, Price, Risk
-from crashbo.search.space import Choice, Float, Int, Parameter, Space
+from crashbo.search.space import Choice, Context, Float, Int, Parameter, Space
 from crashbo.search.surrogates import BystanderMemory, Memory
 
 Array = NDArray[np.float64]
@@ -27,7 +28,8 @@ Array = NDArray[np.float64]
 VERSION = 1
 
 _RISKS: dict[str, type[Any]] = {"price": Price, "paper": Paper, "budget": Budget, "minsafe": MinSafe}
-_PARAMETERS: dict[str, type[Any]] = {"float": Float, "int": Int}
+_PARAMETERS: dict[str, type[Any]] = {"float": Float, "int": Int, "context": Context}
+_ALWAYS = ("low", "high", "log", "options")  # what else a parameter has is saved where it is said
 
 
 def dumps(study: dict[str, Any]) -> str:
@@ -55,7 +57,9 @@ def space_out(space: Space) -> dict[str, Any]:
     out: dict[str, Any] = {"parameters": {}, "fixed": dict(space.fixed)}
     for name, p in space.parameters.items():
         kind = next((k for k, cls in _PARAMETERS.items() if isinstance(p, cls)), "choice")
-        out["parameters"][name] = {"kind": kind, **asdict(p)}
+        usual = {f.name: f.default for f in fields(p)}
+        said = {key: value for key, value in asdict(p).items() if key in _ALWAYS or value != usual[key]}
+        out["parameters"][name] = {"kind": kind, **said}
     return out
 
 
@@ -67,8 +71,10 @@ def space_in(saved: dict[str, Any]) -> Space:
 def _parameter_in(saved: dict[str, Any]) -> Parameter:
     kind = saved.pop("kind")
     if kind == "choice":
-        return Choice([_tupled(option) for option in saved["options"]])
-    parameter: Parameter = _PARAMETERS[kind](**saved)
+        saved["options"] = [_tupled(option) for option in saved["options"]]
+    if saved.get("when"):
+        saved["when"] = {name: _tupled(values) for name, values in saved["when"].items()}
+    parameter: Parameter = Choice(**saved) if kind == "choice" else _PARAMETERS[kind](**saved)
     return parameter
 
 
@@ -145,18 +151,18 @@ def _without_sites(warm: dict[str, Any] | None) -> dict[str, Any] | None:
     return warm and {**warm, "sites": None}
 
 
-def memory_in(saved: dict[str, Any] | None) -> Memory | None:
-    """The memory of plain values."""
+def memory_in(saved: dict[str, Any] | None, kernel: Kernel = MATERN52) -> Memory | None:
+    """The memory of plain values, of models with this kernel."""
     if saved is None:
         return None
     return Memory(
         tuple(saved["numbers"]),
-        _warm_in(saved["cost"]),
-        _warm_in(saved["crash"]),
+        _warm_in(saved["cost"], kernel),
+        _warm_in(saved["crash"], kernel),
         saved["fitted_at"],
-        _ensemble_in(saved.get("views")),
+        _ensemble_in(saved.get("views"), kernel),
         saved.get("told", ""),
-        _bystander_in(saved.get("bystander")),
+        _bystander_in(saved.get("bystander"), kernel),
         _numbers_in(saved.get("left_out")),
     )
 
@@ -186,13 +192,13 @@ def _bystander_out(kept: BystanderMemory | None) -> dict[str, Any] | None:
     }
 
 
-def _bystander_in(saved: dict[str, Any] | None) -> BystanderMemory | None:
+def _bystander_in(saved: dict[str, Any] | None, kernel: Kernel) -> BystanderMemory | None:
     if saved is None:
         return None
-    measured, labels = _warm_in(saved["measured"]), _warm_in(saved["labels"])
+    measured, labels = _warm_in(saved["measured"], kernel), _warm_in(saved["labels"], kernel)
     assert measured is not None
     assert labels is not None
-    ensemble = _ensemble_in(saved["views"])
+    ensemble = _ensemble_in(saved["views"], kernel)
     return BystanderMemory(measured, labels, saved["lead"], saved["fitted_at"], ensemble, saved["since"])
 
 
@@ -206,11 +212,11 @@ def _warm_out(warm: Warm | None) -> dict[str, Any] | None:
     }
 
 
-def _warm_in(saved: dict[str, Any] | None) -> Warm | None:
+def _warm_in(saved: dict[str, Any] | None, kernel: Kernel) -> Warm | None:
     if saved is None:
         return None
     sites = None if saved["sites"] is None else Sites(*(_array_in(site) for site in saved["sites"]))
-    return Warm(_hypers_in(saved["hypers"]), tuple(saved["measured"]), sites)
+    return Warm(_hypers_in(saved["hypers"], kernel), tuple(saved["measured"]), sites)
 
 
 def _ensemble_out(ensemble: EnsembleHyperparameters | None) -> dict[str, Any] | None:
@@ -223,19 +229,20 @@ def _ensemble_out(ensemble: EnsembleHyperparameters | None) -> dict[str, Any] | 
     }
 
 
-def _ensemble_in(saved: dict[str, Any] | None) -> EnsembleHyperparameters | None:
+def _ensemble_in(saved: dict[str, Any] | None, kernel: Kernel) -> EnsembleHyperparameters | None:
     if saved is None:
         return None
-    hypers = tuple(map(_hypers_in, saved["hypers"]))
+    hypers = tuple(_hypers_in(several, kernel) for several in saved["hypers"])
     return EnsembleHyperparameters(hypers, np.array(saved["log_weights"]), np.array(saved["spreads"]))
 
 
 def _hypers_out(hypers: tuple[Hyperparameters, ...]) -> list[dict[str, Any]]:
-    return [{**asdict(h), "lengthscales": h.lengthscales.tolist()} for h in hypers]
+    plain = ({name: value for name, value in vars(h).items() if name != "kernel"} for h in hypers)  # the study has it
+    return [{**values, "lengthscales": values["lengthscales"].tolist()} for values in plain]
 
 
-def _hypers_in(saved: list[dict[str, Any]]) -> tuple[Hyperparameters, ...]:
-    return tuple(Hyperparameters(**{**h, "lengthscales": np.array(h["lengthscales"])}) for h in saved)
+def _hypers_in(saved: list[dict[str, Any]], kernel: Kernel) -> tuple[Hyperparameters, ...]:
+    return tuple(Hyperparameters(**{**h, "lengthscales": np.array(h["lengthscales"])}, kernel=kernel) for h in saved)
 
 
 def _array_out(values: Any) -> dict[str, Any]:

@@ -15,12 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crashbo import strategies
+from crashbo.numerics.kernels import KERNELS, MATERN52, Kernel
 from crashbo.optimizer import saving
 from crashbo.optimizer.keywords import spelled_out
 from crashbo.optimizer.objectives import Direction, check_reference, objectives_of, reference_of
 from crashbo.optimizer.records import AnyConstraint, Constraint, Trial, constraints_of
 from crashbo.search import own
 from crashbo.search.risk import Risk, risk_of
+from crashbo.search.rules import Rule, rules_of, rules_out
 from crashbo.search.space import Space, is_number
 from crashbo.search.surrogates import PosteriorOver
 from crashbo.strategies.base import Strategy
@@ -44,6 +46,8 @@ class Options(TypedDict, total=False):
     guard: float | None
     objectives: Mapping[str, Direction] | None
     reference: Mapping[str, float] | None
+    rules: Sequence[str | Callable[[Mapping[str, Any]], Any]] | str | None
+    kernel: Kernel | str | None
 
 
 @dataclass(frozen=True)
@@ -91,6 +95,19 @@ def _guard(said: Any) -> float:
     return _MORE_LIKELY_THAN_NOT if said is None else float(said)
 
 
+def _kernel(said: Any) -> Kernel:
+    """One of ours by its name, or a user's own, if its profile can be one."""
+    if own.is_named(said):
+        raise own.refusal("kernel", said)
+    if said is None or (isinstance(said, str) and said in KERNELS):
+        return KERNELS[said or MATERN52.name]
+    if not isinstance(said, Kernel):
+        raise ValueError(f"kernel must be {', '.join(map(repr, KERNELS))} or a Kernel; got {said!r}. Choose one.")
+    if said not in KERNELS.values() and (why := said.fault()):
+        raise ValueError(f"kernel must {why}; got {said.name!r}. Mend its profile.")
+    return said
+
+
 def _noise_of(constraints: Iterable[AnyConstraint]) -> dict[str, float]:
     """The noise that constraints bring along."""
     return {c.name: c.noise for c in constraints if c.noise is not None and c.name != "cost"}
@@ -117,6 +134,8 @@ class Study:
     guard: float
     objectives: Mapping[str, Direction]  # none of a study with one cost
     reference: Mapping[str, float]  # none where it is found from the trials
+    rules: tuple[Rule, ...] = ()  # those of its space
+    kernel: Kernel = MATERN52
 
     @staticmethod
     def of(
@@ -168,6 +187,8 @@ class Study:
     def out(self) -> dict[str, Any]:
         """As plain values."""
         plain = {name: option.out(getattr(self, name)) for name, option in OPTIONS.items() if name != "noise"}
+        if not self.rules:  # as studies were saved that knew of none
+            del plain["rules"]
         plain = {name: value for name, value in plain.items() if value or name not in _OF_SEVERAL}
         if self.objectives:
             plain["goal_noise"] = {name: self.noise[name] for name in self.objectives if name in self.noise}
@@ -178,7 +199,7 @@ class Study:
         """The study of plain values; `parts` replace some of it, such as those that only their author has."""
         known: dict[str, Any] = {name: OPTIONS[name].back(saved[name]) for name in OPTIONS if name in saved}
         known["noise"] = {"cost": saved["cost_noise"], **saved.get("goal_noise", {})}  # constraints have theirs
-        known |= {name: part for name, part in parts.items() if part is not None and own.is_named(known.get(name))}
+        known |= {name: part for name, part in parts.items() if part is not None and _is_named(known.get(name))}
         return Study.stored(saving.space_in(saved["space"]), known).changed(**parts)
 
     @property
@@ -216,12 +237,12 @@ class Study:
         return [c for c in self.constraints if isinstance(c, Constraint)]
 
     def _completed(self) -> "Study":
-        """With the noise of every constraint."""
+        """With the noise of every constraint, and the rules in its space."""
         noisy = tuple(
             replace(c, noise=self.noise.get(c.name)) if isinstance(c, Constraint) and c.name != "cost" else c
             for c in self.constraints
         )
-        return replace(self, constraints=noisy)
+        return replace(self, constraints=noisy, space=self.space.with_rules(self.rules))
 
     def _checked(self, new: Mapping[str, Any]) -> "Study":
         """Completed, if what is new in it names what there is, and its strategy can run it."""
@@ -234,6 +255,8 @@ class Study:
         if self.reference:
             check_reference(self.reference, self.objectives)
         study = self._completed()
+        if study.rules and (study.space != self.space or "rules" in new):
+            study.space.check_rules()
         given = tuple(c.given for c in study.constraints)
         strategies.check(study.strategy, study.space, given, study.risk, goals=max(len(self.objectives), 1))
         return study
@@ -289,8 +312,23 @@ OPTIONS: dict[str, Option] = {
         reference_of,
         dict,
     ),
+    "rules": Option(
+        "known beforehand to hold between parameters: texts such as 'a + b <= 1', or functions of params.",
+        rules_of,
+        rules_out,
+    ),
+    "kernel": Option(
+        'of both models: "matern52", the default, "squared_exponential", or a `crashbo.models.Kernel` of your own.',
+        _kernel,
+        lambda kernel: kernel.name if kernel in KERNELS.values() else own.name_of(kernel.profile),
+    ),
 }
 _OF_SEVERAL = ("objectives", "reference")  # a study with one cost is saved without them
+
+
+def _is_named(saved: Any) -> bool:
+    """Whether this, or a part of it, was saved by its name alone."""
+    return any(map(own.is_named, saved)) if isinstance(saved, list) else own.is_named(saved)
 
 
 class Shown(Generic[T]):

@@ -25,7 +25,7 @@ from crashbo.optimizer.records import (
     Trial,
     Void,
 )
-from crashbo.search.space import is_number
+from crashbo.search.space import Params, Space, is_number
 
 _BY_CHANCE = 4.0  # standard deviations of its noise that may carry a reading past a limit; judgement: one in 30,000
 
@@ -43,6 +43,8 @@ class Said(TypedDict, total=False):
     stopped: Stopped | Mapping[str, float] | None
     void: bool | str | None
     note: str | None
+    ran: Mapping[str, Any] | None
+    context: Mapping[str, Any] | None
 
 
 takes_said = spelled_out(
@@ -59,6 +61,8 @@ takes_said = spelled_out(
         "stopped": "a Stopped, or constraint name to the reading at which the trial was stopped before it could crash.",
         "void": "True or a reason, for a fault that says nothing of the params.",
         "note": "words to keep with it, such as what was seen; of a crash or a void, the same as its reason.",
+        "ran": "parameter name to the value that was really run, where it differed: models learn from what ran.",
+        "context": "the context as it was met, by name, where it differed from what was given with `ask`.",
     },
 )
 
@@ -75,9 +79,18 @@ class Told:
     censored: tuple[str, ...] = ()
     reached: dict[str, float] = field(default_factory=dict)
     rises: dict[str, float] = field(default_factory=dict)
+    as_run: dict[str, Any] = field(default_factory=dict)  # until it is settled, only what differed
 
     @staticmethod
-    def of(
+    def of(*, ran: Mapping[str, Any] | None = None, context: Mapping[str, Any] | None = None, **said: Any) -> "Told":
+        """What a user says, or one sentence on why it cannot be."""
+        for name, values in (("ran", ran), ("context", context)):
+            if values is not None and not (isinstance(values, Mapping) and all(map(_is_name, values))):
+                raise ValueError(f"{name} must map parameters to values; got {values!r}. Write {{'name': value}}.")
+        return replace(Told._of(**said), as_run={**(ran or {}), **(context or {})})
+
+    @staticmethod
+    def _of(
         *,
         cost: Cost | None = None,
         measured: Mapping[str, float] | None = None,
@@ -90,7 +103,7 @@ class Told:
         void: bool | str | None = None,
         note: str | None = None,
     ) -> "Told":
-        """What a user says, or one sentence on why it cannot be."""
+        """What came of a trial."""
         crash, void = _spoken("crash", crash, str | Crash), _spoken("void", void, str)
         noted = _noted(note, crash, void)
         if sum(x is not None for x in (cost, crash, stopped, void)) != 1:
@@ -145,6 +158,13 @@ class Told:
     def out(self) -> dict[str, Any]:
         """As plain values."""
         return asdict(self)
+
+    def settled(self, params: Params, space: Space) -> "Told":
+        """With all params that were run, if some of them differed from these; else with none."""
+        if not self.as_run:
+            return self
+        ran = space.as_run(params, self.as_run)
+        return replace(self, as_run={} if ran == dict(params) else ran)
 
     def on(self, trial: Trial) -> Trial:
         """The trial of which this is said; what was said of it before no longer holds."""

@@ -8,7 +8,7 @@ in and out are those of the study's own space.
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any, overload
 
@@ -28,12 +28,13 @@ from crashbo.search.front import Front
 from crashbo.search.limits import ceilings, limits
 from crashbo.search.risk import TOLERANCE, Paper, Situation, floor_of, length_of
 from crashbo.search.safety import Safety
-from crashbo.search.space import Params, is_number
+from crashbo.search.space import Params, Space, is_number
 from crashbo.search.surrogates import Observations, Surrogates, fit_surrogates
 
 Array = NDArray[np.float64]
 
 _MANY = 150  # judgement: readings of which the highest is so by its noise, as far as that of the largest of so many
+_NORMAL = 1.645  # derived: standard deviations in half of a 90 % interval
 _LIKELIER = 0.5  # derived: the other hypothesis is the more probable one
 
 
@@ -75,7 +76,7 @@ class Threshold:
             self.value = float(known) if is_number(known) else None  # type: ignore[arg-type]
         else:
             found = view.models.threshold(j)
-            self.value = None if found is None else constraint.sign * found
+            self.value = None if found is None else constraint.sign * (found + view.risen)
             if self.learned and self.value is not None and self.proven is not None:
                 self.value = constraint.sign * max(constraint.sign * self.value, constraint.sign * self.proven)
 
@@ -90,7 +91,7 @@ class Threshold:
             return None
         lifted = 1.0 if len(reached) <= _MANY else float(ndtri(1.0 - 1.0 / len(reached)))
         noise = float(np.max(self._models.crash.hypers[self._j].noise_std))
-        return self._constraint.sign * (float(reached.max()) - lifted * noise)
+        return self._constraint.sign * (float(reached.max()) - lifted * noise + self._view.risen)
 
     @cached_property
     def interval(self) -> tuple[float, float] | None:
@@ -107,7 +108,10 @@ class Threshold:
         found = causes.interval(self._j)
         if found is None or self.value is None:
             return None
-        low, high = found
+        low, high = (end + self._view.risen for end in found)
+        if self._view.risen_std:  # both uncertainties, as if they were normal
+            own, also = self.value * sign, _NORMAL * self._view.risen_std
+            low, high = own - math.hypot(own - low, also), own + math.hypot(high - own, also)
         if self.proven is not None and high < sign * self.proven:  # a success beyond it: they had another cause
             high = math.inf
         # The value is a median with all else held, the interval is not: keep the one within the other.
@@ -156,6 +160,20 @@ class View:
     study: Study
     trials: tuple[Trial, ...]
     models: Surrogates | None  # None before a trial was told
+    context: Params | None = None  # in which it is looked at; None is that of the last trial
+
+    def at(self, context: Params | None) -> "View":
+        """The same in a context."""
+        if context is None:
+            return self
+        return replace(self, context=dict(self.study.space.in_context(context).fixed))
+
+    @cached_property
+    def space(self) -> Space:
+        """The study's, in the context."""
+        space = self.study.space
+        given = self.context or (self.trials[-1].ran if self.trials else None)
+        return space if given is None else space.in_context({name: given[name] for name in space.contexts} or None)
 
     @staticmethod
     def of(study: Study, trials: Sequence[Trial]) -> "View":
@@ -178,6 +196,19 @@ class View:
         return None if self.models is None else observations(self.study, self.trials)
 
     @cached_property
+    def risen(self) -> float:
+        """By how much the only threshold lies higher in this context than the models have it."""
+        met = dict(self.space.met)
+        return 0.0 if self.seen is None else sum(tilt.slope * met[tilt.at] for tilt in self.seen.tilts)
+
+    @property
+    def risen_std(self) -> float:
+        """Standard deviation of that, beside the threshold's own."""
+        met = dict(self.space.met)
+        gaps = [] if self.seen is None else [tilt.std * (met[tilt.at] - tilt.middle) for tilt in self.seen.tilts]
+        return math.hypot(*gaps)
+
+    @cached_property
     def causes(self) -> Causes | None:
         """What the constraints had to do with the crashes; None before a trial was told."""
         return None if self.models is None else causes(self.models)
@@ -197,6 +228,8 @@ class View:
         x = None if params is None else self._points([params])[0]
         level = self.study.guard if p is None else checked({"guard": p})["guard"]
         found = None if self.models is None or self.seen is None else limits(self.seen, self.models, level, x)
+        if found is not None and self.seen is not None:
+            found = found + (self.risen if x is None else float(self.seen.risen(x[None])[0, 0]))
         return {
             c.name: _limit(c, level) if found is None else c.sign * float(found[j])
             for j, c in enumerate(self.study.constraints)
@@ -220,10 +253,11 @@ class View:
         if self.models is None or self.models.cost is None or self.safety is None:
             return None
         rng = np.random.default_rng(0)
-        x, means, p = recommend.best_point(self.models, self.safety, self.study.space, delta, rng, wanted)
+        x, means, p = recommend.best_point(self.models, self.safety, self.space, delta, rng, wanted)
         admissible = p >= 1.0 - delta - min(TOLERANCE, 0.1 * delta)
         cost = self._named(means) if several else self.study.sign * float(means[0])
-        return Recommendation(self.study.space.decode(x), cost, p, admissible)
+        met = {name: self.space.fixed[name] for name in self.space.contexts}
+        return Recommendation({**self.space.decode(x), **met}, cost, p, admissible)
 
     @cached_property
     def front(self) -> tuple[Trial, ...]:
@@ -263,7 +297,7 @@ class View:
         whole = np.asarray(~np.isnan(values).any(axis=1))
         aim = None if self.models is None or self.models.cost is None else self.models.aim
         if isinstance(aim, Front):
-            X = np.array([self.study.space.encode(t.params) for t in told]).reshape(len(told), -1)
+            X = np.array([self.study.space.encode(t.ran) for t in told]).reshape(len(told), -1)
             means = np.column_stack([aim.cost.predict(j, X)[0] for j in range(len(aim.cost.hypers))])
             given = tuple(self.study.noise.get(name) for name in self.study.objectives)
             doubtful = self.models is not None and self.models.noise_is_open  # then nobody knows that there is any
@@ -299,7 +333,8 @@ class View:
         for j, c in enumerate(self.study.constraints):
             if isinstance(c, Constraint):
                 mean, var = models.measured.predict(j, X)
-                measured[c.name] = c.sign * mean, np.sqrt(var)
+                risen = 0.0 if self.seen is None else self.seen.risen(X)[:, 0]
+                measured[c.name] = c.sign * (mean + risen), np.sqrt(var)
         return Prediction(self._expected(models, X), measured, np.exp(safety(X)))
 
     def _expected(self, models: Surrogates, X: Array) -> Any:
@@ -348,7 +383,7 @@ class View:
     def table(self) -> list[dict[str, Any]]:
         """Every trial as a row of plain values, in order; `blame` as inferred (told ones are certain), for crashes."""
         blames = self.blames()
-        return [{**asdict(t), "blame": blames.get(t.number, {})} for t in self.trials]
+        return [{**asdict(t), "blame": blames.get(t.number, {}), "as_run": t.ran} for t in self.trials]
 
     def gain_left(self) -> float | None:
         """What the next trial may be expected to gain, in units of the cost's noise; None before a success.
@@ -359,7 +394,8 @@ class View:
         models, safety = self.models, self.safety
         if models is None or models.cost is None or safety is None:
             return None
-        screened = candidates.screen(self.study.space, models, safety, rng=np.random.default_rng(0))
+        models = models.in_context(self.space.met)
+        screened = candidates.screen(self.space, models, safety, rng=np.random.default_rng(0))
         seen, length, aim = observations(self.study, self.trials), length_of(self.study.risk), models.aim
         situation = Situation(
             log_value=aim.improvement(screened.X) + screened.log_gamma,
@@ -378,6 +414,7 @@ class View:
 
     def _points(self, params: Sequence[Params]) -> Array:
         """Params in the unit cube, one row each."""
-        space = self.study.space
-        points = [space.encode(space.check(p)) for p in params]
+        space, fixed = self.study.space, self.space.fixed
+        met = {name: fixed[name] for name in space.contexts if name in fixed}
+        points = [space.encode(space.check({**met, **p} if met else p, steps=False)) for p in params]
         return np.array(points).reshape(len(params), space.dimension)

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crashbo.optimizer.records import Constraint, Crash, Outcome, Unmeasured
+from crashbo.optimizer.study import Study
 from crashbo.search.space import Choice, Float, Int, Space
 
 Array = NDArray[np.float64]
@@ -100,6 +101,7 @@ class Problem:
         unmeasured: causes of crashes that nobody measures.
         start: safe params where studies begin; None for random ones.
         median_safe_cost: of params drawn uniformly that do not crash, if known.
+        rules: between parameters, known beforehand, as Optimizer and minimize take them.
     """
 
     name: str
@@ -116,6 +118,7 @@ class Problem:
     unmeasured: tuple[str, ...] = ()
     start: Mapping[str, Any] | None = None
     median_safe_cost: float | None = None
+    rules: tuple[str, ...] = ()
 
     @property
     def constraints(self) -> list[Constraint | Unmeasured]:
@@ -147,7 +150,7 @@ class Problem:
 
     def safe_start(self, rng: np.random.Generator) -> dict[str, Any]:
         """Params that do not crash, drawn uniformly from all that do not."""
-        space = Space.of(self.space)
+        space = Study.of(self.space, rules=self.rules).space
         for _ in range(_ROUNDS):
             for u in space.uniform(rng.random((_DRAWS, space.dimension))):
                 params = space.decode(u)

@@ -15,6 +15,7 @@ from crashbo.search.acquisition import LogEI, ValueAndGradient
 
 Array = NDArray[np.float64]
 Bools = NDArray[np.bool_]
+ContextNow = tuple[tuple[int, float], ...]  # coordinates that are met and not chosen, and where they are now
 
 # judgement: share of the cost's spread that a gain must have to mean anything, at least and most. With risk's third of
 # it, a gain of a hundredth is always worth a trial: on michalewicz10d ruggedness was fitted as a noise of 0.2
@@ -91,6 +92,7 @@ class Best:
 
     cost: Posterior
     successes: int  # rows of the cost's data that were measured: pending ones come after them
+    context: ContextNow = ()
 
     centres = CENTRES
 
@@ -100,12 +102,18 @@ class Best:
 
         Without the latter, a promising place would promise the same to the next who asks.
         """
-        return float(self.cost.mean_at_trials(0)[self._incumbent])
+        return float(self.means[self._incumbent])
+
+    @cached_property
+    def means(self) -> Array:
+        """Mean cost of each trial's params, successes first, then pending ones; in the present context."""
+        return means_here(self.cost, 0, self.context)
 
     @cached_property
     def improvement(self) -> LogEI:
         """What a trial may be expected to gain if it does not crash."""
-        return LogEI(self.cost, self.eta, self.noise_std, self._incumbent)
+        incumbent = None if self.context else self._incumbent  # in another context it was not tried itself
+        return LogEI(self.cost, self.eta, self.noise_std, incumbent)
 
     @property
     def wider_improvement(self) -> LogEI:
@@ -119,7 +127,7 @@ class Best:
 
     @cached_property
     def _incumbent(self) -> int:
-        return int(np.argmin(self.cost.mean_at_trials(0)))
+        return int(np.argmin(self.means))
 
     @property
     def noise_std(self) -> float:
@@ -139,12 +147,12 @@ class Best:
     @property
     def gained(self) -> float:
         """How far the best success lies below the worst, without their noise."""
-        return float(self.cost.mean_at_trials(0)[: self.successes].max() - self.eta)
+        return float(self.means[: self.successes].max() - self.eta)
 
     @property
     def merit(self) -> Array:
         """How good each row of the posterior is, the best highest."""
-        return -self.cost.mean_at_trials(0)
+        return -self.means
 
     @property
     def lengthscales(self) -> Array:
@@ -154,7 +162,7 @@ class Best:
     @property
     def worse(self) -> Bools:
         """Which successes are plainly worse than the best."""
-        return np.asarray(self.cost.mean_at_trials(0)[: self.successes] > self.eta + self.resolution)
+        return np.asarray(self.means[: self.successes] > self.eta + self.resolution)
 
     def price(self, X: Array) -> Array:
         """The expected cost at X."""
@@ -167,6 +175,16 @@ class Best:
     def doubted(self, cost: Posterior) -> LogEI:
         """The improvement under another posterior of the same trials, without noise."""
         return LogEI(cost, float(cost.mean_at_trials(0).min()))
+
+
+def means_here(cost: Posterior, j: int, context: ContextNow) -> Array:
+    """Mean of goal j at each trial's params, in the present context."""
+    if not context:
+        return cost.mean_at_trials(j)
+    X = cost.data.X.copy()
+    for at, value in context:
+        X[:, at] = value
+    return cost.predict(j, X)[0]
 
 
 def noise_of(hypers: Hyperparameters) -> float:

@@ -23,6 +23,7 @@ Array = NDArray[np.float64]
 MANY_TRIALS = 300  # judgement: past this many, every candidate and every doubt is too costly
 _AROUND, _APART, _LEAST_APART = 0.5, 0.3, 1e-3  # judgement: how far around; distance of starts; in lengthscales
 _AT, _FAR = 1e-8, 50.0  # derived: half squared distances at which a share is all but zero, and all but one
+_EDGES = 2  # judgement: candidates all over the space to each at the edges of its rules
 _LEVELS = (0.99, 0.95, 0.8, 0.4, 0.05)  # judgement: of P(safe); between them lie the floors of `risk`
 
 
@@ -84,7 +85,7 @@ class Box:
 
         In many dimensions most of the space lies far from all trials, and all of it promises the same there.
         """
-        low, high = reach.ends(tried)
+        low, high = reach.ends(space.seen(tried))
         return Box(np.where(space.continuous, low, 0.0), np.where(space.continuous, high, 1.0), dead_ends)
 
 
@@ -141,7 +142,7 @@ def screen(
     """Candidates all over the space, or a box in it, and around the best trials."""
     if models.cost is None:
         X, post = models.crash.data.X, models.crash
-        return screen_around(space, X, gamma(X), post.hypers[0].lengthscales, gamma, box, rng=rng)
+        return screen_around(space, X, gamma(space.here(X)), post.hypers[0].lengthscales, gamma, box, rng=rng)
     X, aim = models.cost.data.X, models.aim
     return screen_around(space, X, aim.merit, aim.lengthscales, gamma, box, rng=rng, centres=aim.centres)
 
@@ -166,15 +167,26 @@ def screen_around(
     near = perturbations(np.clip(best, 0.0, 1.0), around, _AROUND * lengthscales, rng=rng)
     X = np.vstack(
         [
-            box.low + (box.high - box.low) * wide,
+            space.settled(box.low + (box.high - box.low) * wide),
             space.snap(np.clip(near, box.low, box.high)),
             space.steps(space.snap(best[:1])[0]),
+            _at_edges(space, box, min(effort.wide * D, effort.most) // _EDGES, rng=rng),
         ]
     )
     if box.dead_ends.hold(X).all():
         box = Box.whole(space, box.dead_ends)
     X = box.dead_ends.clear(X)
     return Screen(X, gamma(X), np.maximum(_APART * lengthscales, _LEAST_APART), box)
+
+
+def _at_edges(space: Space, box: Box, n: int, *, rng: np.random.Generator) -> Array:
+    """Candidates where rules end, if there are any: points all over the box, each moved to the nearest that keeps them.
+
+    The best of a mixture often lacks some of its parts, and points inside it hardly ever do.
+    """
+    if not space.rules:
+        return np.zeros((0, space.dimension))
+    return space.snap(box.low + (box.high - box.low) * space.evened(spread_points(n, space.dimension, rng=rng)))
 
 
 def narrowed(
@@ -215,7 +227,7 @@ def best(
     starts = screened.X[diverse_best(screened.X, values, effort.starts, screened.apart)]
     ends = space.snap(
         ascend(
-            lambda X: score.with_gradient(utility.with_gradient(X), gamma.with_gradient(X)),
+            space.along(lambda X: score.with_gradient(utility.with_gradient(X), gamma.with_gradient(X))),
             starts,
             space.continuous,
             screened.box.low,
@@ -225,7 +237,7 @@ def best(
             enough=effort.enough,
         )
     )
-    ends = screened.box.dead_ends.withdrawn(ends, starts)
+    ends = space.settled(screened.box.dead_ends.withdrawn(ends, starts))
     ends_gamma = gamma(ends)
     X = np.vstack([ends, screened.X])
     log_gamma = np.append(ends_gamma, screened.log_gamma)

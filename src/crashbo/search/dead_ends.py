@@ -7,16 +7,13 @@ that is right. But where two were void, the third will be as well, whatever the 
 succeeded or crashed, too: then it was not the setting.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import product
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from crashbo.search.maximise import kronecker
-from crashbo.search.space import SAME, Choice, Float, Parameter, Space, is_near
+from crashbo.search.space import SAME, Space, is_near
 
 Array = NDArray[np.float64]
 
@@ -87,14 +84,8 @@ def _spread(space: Space) -> Array:
 
 def _every(space: Space) -> Array:
     """Every point of a finite space."""
-    names, fixed = space.parameters, space.fixed
-    values = [[fixed[name]] if name in fixed else _values(p) for name, p in names.items()]
-    return np.array([space.encode(dict(zip(names, point, strict=True))) for point in product(*values)])
-
-
-def _values(p: Parameter) -> Sequence[Any]:
-    assert not isinstance(p, Float)
-    return p.options if isinstance(p, Choice) else range(p.low, p.high + 1)
+    points = space.every()
+    return points[space.feasible.holds(points)] if space.rules else points
 
 
 def _beside(space: Space, centres: Array) -> Array:

@@ -19,14 +19,14 @@ from numpy.typing import NDArray
 
 from crashbo.models.latent import Posterior
 from crashbo.numerics.hypervolume import cells, hypervolume, on_front
-from crashbo.search.aims import CENTRES, Bools, noise_of, resolution_of
+from crashbo.search.aims import CENTRES, Bools, ContextNow, means_here, noise_of, resolution_of
 from crashbo.search.ehvi import LogEHVI
 from crashbo.search.maximise import kronecker
 
 Array = NDArray[np.float64]
 
-# fitted: python -m benchmarks.goals, seven problems, labels only, seeds 0 and 1. A single margin is too near for a front
-# that goes on behind a crash (0.3, 1) or too far for one with ends (3, 10)
+# fitted: python -m benchmarks.goals, seven problems, labels only, seeds 0 and 1. A single margin is too near for a
+# front that goes on behind a crash (0.3, 1) or too far for one with ends (3, 10)
 _MARGIN = 0.1  # of the extent of the front, by which the reference point lies beyond its worst
 _FAR = 5.0  # the same, where a study looks for more of the front
 _DEARLY = 30.0  # judgement: times what it gains in a goal that a point of the front may lose in another
@@ -44,13 +44,14 @@ class Front:
     cost: Posterior  # one function per goal
     successes: int  # rows of its data that were measured: pending ones come after them
     given: Array | None = None  # (M,), the reference point, where the user gives one
+    context: ContextNow = ()
 
     centres = _CENTRES
 
     @cached_property
     def means(self) -> Array:
-        """Posterior means of the goals at every row, (n, M)."""
-        return np.column_stack([self.cost.mean_at_trials(j) for j in range(len(self.cost.hypers))])
+        """Posterior means of the goals at every row, (n, M), in the present context."""
+        return np.column_stack([means_here(self.cost, j, self.context) for j in range(len(self.cost.hypers))])
 
     @property
     def complete(self) -> Bools:
@@ -101,7 +102,7 @@ class Front:
 
     def doubted(self, cost: Posterior) -> LogEHVI:
         """The improvement under another posterior of the same trials, without noise."""
-        other = Front(cost, self.successes, self.reference)
+        other = Front(cost, self.successes, self.reference, self.context)
         return other._beyond(other.means[other.complete], 0.0 * self.spreads, self.reference)
 
     def _beyond(self, Y: Array, noise_std: Array, reference: Array) -> LogEHVI:

@@ -17,12 +17,19 @@ REACH = 0.1  # judgement: beyond the successes, of every range
 
 
 def ends(successes: Array) -> tuple[Array, Array]:
-    """The lowest and highest coordinates within reach of the successes, (n, D)."""
-    return np.clip(successes.min(axis=0) - REACH, 0.0, 1.0), np.clip(successes.max(axis=0) + REACH, 0.0, 1.0)
+    """The lowest and highest coordinates within reach of the successes, (n, D).
+
+    NaN stands for a parameter that did not exist in one; where it existed in none, all of its range is within reach.
+    """
+    low, high = np.fmin.reduce(successes, axis=0) - REACH, np.fmax.reduce(successes, axis=0) + REACH
+    return np.clip(np.nan_to_num(low, nan=0.0), 0.0, 1.0), np.clip(np.nan_to_num(high, nan=1.0), 0.0, 1.0)
 
 
 def leaps(X: Array, succeeded: Flags, free: Flags) -> Flags:
-    """Which trials, in order, lay beyond reach of the successes before them; only `free` coordinates count."""
+    """Which trials, in order, lay beyond reach of the successes before them; only `free` coordinates count.
+
+    NaN stands for a parameter that did not exist.
+    """
     found = np.zeros(len(X), dtype=bool)
     if succeeded.any():
         first = int(np.argmax(succeeded))

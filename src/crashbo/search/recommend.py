@@ -78,7 +78,7 @@ def best_point(
     score = Score(log_floor=float(np.log1p(-delta)) if delta < 1.0 else -np.inf, weight=0.0, steepness=STEEP)
     screened = candidates.screen(space, models, safety, rng=rng)
     tried = models.cost.data.X[: models.successes]
-    X = np.vstack([screened.X, space.snap(tried)])
+    X = np.vstack([screened.X, space.snap(space.here(tried))])
     screened = candidates.Screen(X, safety(X), screened.apart, screened.box)
     cheap: candidates.Utility = _Cheapness(models.cost)
     if weights is not None:

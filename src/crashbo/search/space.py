@@ -2,175 +2,89 @@
 
 May import models and below.
 
-A Float or Int takes one coordinate; a Choice takes one coordinate per option (one-hot), scaled so that two
-different options lie at distance one. One-hot keeps one kernel for everything, lets every option have a
-lengthscale of its own (an option that behaves like the others drops out), and needs no order.
+A space may have parameters that exist only beside certain values of others (`when`), rules between parameters
+(`search.rules`), and contexts, which are met and not chosen. Params hold what exists; everything that a space snaps,
+spreads or steps to keeps the rules.
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import product
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from crashbo.search import rules as grammar
+from crashbo.search.conditions import Conditions
+from crashbo.search.feasible import Feasible, is_numeric
+from crashbo.search.parameters import (
+    SLACK,
+    Choice,
+    Context,
+    Float,
+    Int,
+    Parameter,
+    is_number,
+    listed,
+    parameter_of,
+)
+from crashbo.search.rules import Rule
+
+__all__ = [
+    "SAME",
+    "SLACK",
+    "Choice",
+    "Context",
+    "Float",
+    "Int",
+    "Parameter",
+    "Params",
+    "Space",
+    "is_near",
+    "is_number",
+    "places",
+]
+
 Array = NDArray[np.float64]
 Params = Mapping[str, Any]  # a value per parameter
+WithGradient = Callable[[Array], tuple[Array, Array]]
 
-SLACK = 1e-9  # judgement: of the range; rounding in a value that the user writes down is no error
 SAME = 1e-6  # judgement: two points closer than this in every coordinate are one
 _ROWS = 64  # judgement: compared at once, for memory
-_HOT = math.sqrt(0.5)  # derived: two options lie at distance one
-
-
-@dataclass(frozen=True)
-class Float:
-    """A real parameter between low and high, fixed where they are equal; on a logarithmic scale with log=True."""
-
-    low: float
-    high: float
-    log: bool = False
-
-    def __post_init__(self) -> None:
-        _check_ends(self, "Float")
-        object.__setattr__(self, "low", float(self.low))
-        object.__setattr__(self, "high", float(self.high))
-
-    width = 1
-    continuous = True
-
-    def encode(self, value: Any) -> list[float]:
-        """The value's coordinate, in [0, 1] if it is in range."""
-        return [_coordinate(self, value)]
-
-    def decode(self, u: Array) -> float:
-        """The value at a coordinate."""
-        return min(max(_value(self, float(u[0])), self.low), self.high)
-
-    def snap(self, U: Array) -> Array:
-        """The nearest coordinates that a value has."""
-        return np.clip(U, 0.0, 1.0)
-
-    def accepts(self, value: Any) -> bool:
-        """Whether the value lies in range."""
-        slack = SLACK * (self.high - self.low)
-        return is_number(value) and self.low - slack <= value <= self.high + slack
-
-    def rule(self) -> str:
-        """What is accepted, in words."""
-        return f"be a number from {self.low:g} to {self.high:g}"
-
-
-@dataclass(frozen=True)
-class Int:
-    """A whole parameter between low and high, both included, fixed where they are equal; log=True as for Float."""
-
-    low: int
-    high: int
-    log: bool = False
-
-    def __post_init__(self) -> None:
-        _check_ends(self, "Int")
-        if int(self.low) != self.low or int(self.high) != self.high:
-            raise ValueError(f"Int must have whole ends; got ({self.low}, {self.high}). Use Float for real ones.")
-
-    width = 1
-    continuous = False
-
-    def encode(self, value: Any) -> list[float]:
-        """The value's coordinate in [0, 1]."""
-        return [_coordinate(self, value)]
-
-    def decode(self, u: Array) -> int:
-        """The value nearest to a coordinate."""
-        return int(min(max(round(_value(self, float(u[0]))), self.low), self.high))
-
-    def snap(self, U: Array) -> Array:
-        """The nearest coordinates that a value has."""
-        return np.array([self.encode(self.decode(u)) for u in U])
-
-    def accepts(self, value: Any) -> bool:
-        """Whether the value is whole and lies in range."""
-        return is_number(value) and float(value).is_integer() and self.low <= value <= self.high
-
-    def rule(self) -> str:
-        """What is accepted, in words."""
-        return f"be a whole number from {self.low} to {self.high}"
-
-
-@dataclass(frozen=True)
-class Choice:
-    """One of several options, in no order."""
-
-    options: tuple[Any, ...]
-
-    def __init__(self, options: Sequence[Any]) -> None:
-        if isinstance(options, str) or len(options) < 2 or len({repr(o) for o in options}) < len(options):
-            raise ValueError(f"Choice must have two or more different options; got {options!r}. List them.")
-        object.__setattr__(self, "options", tuple(options))
-
-    continuous = False
-
-    @property
-    def width(self) -> int:
-        """Coordinates that it takes."""
-        return len(self.options)
-
-    def encode(self, value: Any) -> list[float]:
-        """One-hot coordinates."""
-        at = self._index(value)
-        return [_HOT if i == at else 0.0 for i in range(len(self.options))]
-
-    def decode(self, u: Array) -> Any:
-        """The option whose coordinate is largest."""
-        return self.options[int(np.argmax(u))]
-
-    def snap(self, U: Array) -> Array:
-        """The nearest one-hot coordinates."""
-        out: Array = _HOT * np.eye(len(self.options))[np.argmax(U, axis=1)]
-        return out
-
-    def accepts(self, value: Any) -> bool:
-        """Whether the value is an option."""
-        return self._index(value) is not None
-
-    def rule(self) -> str:
-        """What is accepted, in words."""
-        return f"be one of {', '.join(repr(o) for o in self.options)}"
-
-    def _index(self, value: Any) -> int | None:
-        # True == 1 in Python, but an option True is not the option 1.
-        matches = (i for i, o in enumerate(self.options) if type(o) is type(value) and o == value)
-        loose = (i for i, o in enumerate(self.options) if o == value)
-        return next(matches, next(loose, None))
-
-
-Parameter = Float | Int | Choice
 
 
 @dataclass(frozen=True)
 class Space:
     """Named parameters, and the unit cube that the models see.
 
-    Parameters in `fixed` stay where they are in everything that is proposed.
+    Parameters in `fixed` stay where they are in everything that is proposed; nothing proposed breaks one of `rules`.
     """
 
     parameters: Mapping[str, Parameter]
     fixed: Mapping[str, Any] = field(default_factory=dict)
+    rules: tuple[Rule, ...] = ()
+
+    def __post_init__(self) -> None:
+        self.conditions.conditional  # noqa: B018 (it refuses a circle)
 
     @staticmethod
     def of(space: "Space | Mapping[str, Any]") -> "Space":
-        """A space from a mapping of names to Float, Int, Choice or (low, high); what has one value is fixed."""
+        """A space from a mapping of names to parameters or (low, high); what has one value is fixed."""
         if isinstance(space, Space):
             return space
         if not isinstance(space, Mapping) or not space:
             raise ValueError(
                 f"space must map names to parameters; got {space!r}. Write {{'gain': (0.0, 1.0)}}, for example."
             )
-        parameters = {_name(name): _parameter(name, value) for name, value in space.items()}
-        alone = {n: p.low for n, p in parameters.items() if not isinstance(p, Choice) and p.low == p.high}
-        return Space(parameters, alone)
+        parameters = {_name(name): parameter_of(name, value) for name, value in space.items()}
+        alone = {n: p.low for n, p in parameters.items() if isinstance(p, Float | Int) and p.count == 1}
+        made = Space(parameters, alone)
+        if not made.chosen:
+            raise ValueError(f"space must have a parameter to choose; got contexts alone: {listed(space)}. Add one.")
+        return made
 
     @property
     def dimension(self) -> int:
@@ -186,32 +100,123 @@ class Space:
 
     @property
     def size(self) -> float:
-        """How many different points there are."""
-        sizes = [
-            math.inf if isinstance(p, Float) else len(p.options) if isinstance(p, Choice) else p.high - p.low + 1
-            for name, p in self.parameters.items()
-            if name not in self.fixed
-        ]
-        return math.prod(sizes)
+        """How many different points there are, rules aside."""
+        return math.prod(p.count for name, p in self.parameters.items() if name not in self.fixed)
+
+    @cached_property
+    def contexts(self) -> tuple[str, ...]:
+        """The parameters that are met and not chosen."""
+        return tuple(name for name, p in self.parameters.items() if isinstance(p, Context))
+
+    @cached_property
+    def chosen(self) -> tuple[str, ...]:
+        """The other parameters."""
+        return tuple(name for name in self.parameters if name not in self.contexts)
+
+    @property
+    def met(self) -> tuple[tuple[int, float], ...]:
+        """The coordinates of contexts that are given, and where they are."""
+        given = [name for name in self.contexts if name in self.fixed]
+        return tuple((self.at(name).start, self.parameters[name].encode(self.fixed[name])[0]) for name in given)
+
+    @cached_property
+    def without_contexts(self) -> "Space":
+        """What is chosen, under the rules that say nothing of contexts."""
+        if not self.contexts:
+            return self
+        rules = tuple(r for r in self.rules if isinstance(r, grammar.TextRule) and not r.names & set(self.contexts))
+        return Space({name: self.parameters[name] for name in self.chosen}, dict(self.fixed), rules)
+
+    @cached_property
+    def conditions(self) -> Conditions:
+        """Which parameters exist."""
+        return Conditions(self.parameters)
+
+    @property
+    def parents(self) -> frozenset[str]:
+        """The parameters on whose values it depends which others exist."""
+        return self.conditions.parents
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether every parameter always exists, and there are no rules."""
+        return not self.conditions.conditional and not self.rules
 
     def accepts(self, params: Mapping[str, Any]) -> bool:
-        """Whether every value lies in range, and is the fixed one where one is."""
-        return all(
-            p.accepts(params[name]) and (name not in self.fixed or p.encode(params[name]) == p.encode(self.fixed[name]))
-            for name, p in self.parameters.items()
+        """Whether params can be proposed: those that exist, each in range, fixed where one is, and no rule broken."""
+        names = self.existing(params)
+        return (
+            set(names) == set(params)
+            and not self.conditions.lacking(params)
+            and all(self._accepts(name, params[name]) for name in names)
+            and self.broken(params) is None
         )
 
-    def check(self, params: Params) -> dict[str, Any]:
-        """The params in the space's order and types, or one clear sentence."""
-        if not isinstance(params, Mapping) or set(params) != set(self.parameters):
-            raise ValueError(
-                f"params must name each of {', '.join(map(repr, self.parameters))}; got {params!r}. "
-                "Give one value per parameter."
+    def _accepts(self, name: str, value: Any) -> bool:
+        p = self.parameters[name]
+        return p.accepts(value) and (name not in self.fixed or p.encode(value) == p.encode(self.fixed[name]))
+
+    def check(self, params: Params, *, steps: bool = True) -> dict[str, Any]:
+        """The params in the space's order and types, or one clear sentence; without `steps`, between those, too."""
+        if (
+            not isinstance(params, Mapping)
+            or not set(params) <= set(self.parameters)
+            or self.conditions.lacking(params)
+        ):
+            needed = (
+                {*self.existing(params), *self.conditions.lacking(params)}
+                if isinstance(params, Mapping)
+                else {*self.parameters}
             )
-        for name, p in self.parameters.items():
-            if not p.accepts(params[name]):
+            names = listed(name for name in self.parameters if name in needed or not self.conditions.conditional)
+            raise ValueError(f"params must name each of {names}; got {params!r}. Give one value per parameter.")
+        for name in set(params) - set(self.existing(params)):
+            raise ValueError(
+                f"{name} must be left out, since it exists only when {self.conditions.words(name)}; got {params!r}. "
+                "Leave it out."
+            )
+        for name in self.existing(params):
+            p = self.parameters[name]
+            if not (p.accepts if steps else p.spans)(params[name]):
                 raise ValueError(f"{name} must {p.rule()}; got {params[name]!r}. Mend it, or widen the space.")
-        return {name: _plain(params[name], p) for name, p in self.parameters.items()}
+        return {name: self.parameters[name].plain(params[name]) for name in self.existing(params)}
+
+    def _needed(self, params: Any) -> list[str]:
+        """The parameters that params must name."""
+        if not self.conditions.conditional or not isinstance(params, Mapping):
+            return list(self.parameters)
+        needed = {*self.existing(params), *self.conditions.lacking(params)}
+        return [name for name in self.parameters if name in needed]
+
+    def check_proposable(self, what: str, params: Params) -> dict[str, Any]:
+        """The params, checked, if they break no rule."""
+        found = self.check(params)
+        self.check_unbroken(what, found)
+        return found
+
+    def check_unbroken(self, what: str, params: Params) -> None:
+        """Refuse params that break a rule."""
+        rule = self.broken(params)
+        if rule is not None:
+            raise ValueError(
+                f"{what} must keep every rule; got {dict(params)!r}, which breaks {rule.words!r}. Mend it."
+            )
+
+    def broken(self, params: Params) -> Rule | None:
+        """The first rule that params break by more than rounding."""
+        return next((rule for rule in self.rules if not rule.holds(params, rounded=True)), None)
+
+    def as_run(self, params: Params, ran: Params) -> dict[str, Any]:
+        """Params as they were run, where that differed in some of them: in range or not, on a step or not."""
+        for name, value in ran.items():
+            if name not in self.parameters:
+                raise ValueError(f"ran must name parameters ({listed(self.parameters)}); got {name!r}. Mend the name.")
+            if not self.parameters[name].reads(value):
+                raise ValueError(f"ran[{name!r}] must {_readable(self.parameters[name])}; got {value!r}. Mend it.")
+        both = {**params, **ran}
+        if lacking := self.conditions.lacking(both):
+            raise ValueError(f"ran must name {listed(lacking)}, too, which exists then; got {dict(ran)!r}. Add it.")
+        return {name: self.parameters[name].plain(both[name]) for name in self.existing(both)}
 
     def revived(self, params: Params) -> dict[str, Any]:
         """Params that went through JSON, where an option that is a tuple comes back as a list."""
@@ -221,19 +226,37 @@ class Space:
                 out[name] = next((o for o in p.options if isinstance(o, tuple) and _listed(o) == out[name]), out[name])
         return out
 
+    def existing(self, values: Params) -> list[str]:
+        """The parameters that exist beside these values of them, in order; those without a value do not count."""
+        return self.conditions.existing(values)
+
     def encode(self, params: Mapping[str, Any]) -> Array:
         """The unit-cube point of params."""
-        return np.array([u for name, p in self.parameters.items() for u in p.encode(params[name])])
+        return np.array(
+            [
+                u
+                for name, p in self.parameters.items()
+                for u in (p.encode(params[name]) if p.when is None or name in params else p.absent)
+            ]
+        )
 
     def decode(self, u: Array) -> dict[str, Any]:
         """The params at (or nearest to) a unit-cube point."""
-        return {name: p.decode(u[at]) for name, p, at in self._slices()}
+        values = {name: p.decode(u[at]) for name, p, at in self._slices()}
+        return values if not self.conditions.conditional else {name: values[name] for name in self.existing(values)}
 
     def snap(self, U: Array) -> Array:
-        """The nearest points that params have, row by row."""
+        """The nearest points that params have, row by row; where a rule forbids those, near ones that it allows."""
+        out = self.snapped(U)
+        return self.feasible.nearest(out) if self.rules else out
+
+    def snapped(self, U: Array) -> Array:
+        """The nearest points that params have, rules aside."""
         out = np.array(U, dtype=float)
         for name, p, at in self._slices():
             out[:, at] = p.encode(self.fixed[name]) if name in self.fixed else p.snap(out[:, at])
+        for name, exists in self._existence(out).items():
+            out[~exists, self.at(name)] = self.parameters[name].absent
         return out
 
     def with_fixed(self, fixed: Mapping[str, Any]) -> "Space":
@@ -243,8 +266,29 @@ class Space:
                 raise ValueError(f"fixed must name parameters of the space; got {name!r}. Mend the name.")
             if not self.parameters[name].accepts(value):
                 raise ValueError(f"{name} must {self.parameters[name].rule()}; got {value!r}. Mend it.")
-        plain = {name: _plain(value, self.parameters[name]) for name, value in fixed.items()}
-        return Space(self.parameters, {**self.fixed, **plain})
+        plain = {name: self.parameters[name].plain(value) for name, value in fixed.items()}
+        return replace(self, fixed={**self.fixed, **plain})
+
+    def with_rules(self, rules: tuple[Rule, ...]) -> "Space":
+        """The same parameters under these rules."""
+        return self if rules == self.rules else replace(self, rules=rules)
+
+    def check_rules(self) -> None:
+        """Refuse rules that name what is unknown, or that nothing keeps."""
+        numeric = {name: is_numeric(p) for name, p in self.parameters.items()}
+        for rule in self.rules:
+            grammar.check_names(rule, numeric)
+        if self.rules:
+            self.feasible.known  # noqa: B018 (it refuses)
+
+    def in_context(self, context: Params | None) -> "Space":
+        """The space where its contexts are as given: all of them, and nothing else."""
+        if not self.contexts and not context:
+            return self
+        if not isinstance(context, Mapping) or set(context) != set(self.contexts):
+            words = listed(self.contexts) or "nothing, as the space has no Context"
+            raise ValueError(f"context must give {words}; got {context!r}. Say what is met.")
+        return self.with_fixed(context)
 
     def changed(self, space: "Space | Mapping[str, Any] | None", fixed: Mapping[str, Any] | None) -> "Space":
         """The same parameters with other bounds, if given, and some of them held."""
@@ -254,65 +298,119 @@ class Space:
                 f"space must keep the parameters {list(self.parameters)}; got {list(new.parameters)}. "
                 "Fix one with `fixed` instead of leaving it out."
             )
+        if new.contexts != self.contexts:
+            raise ValueError(f"space must keep its contexts {list(self.contexts)}; got {list(new.contexts)}. Mend it.")
         return new.with_fixed({**self.fixed, **(fixed or {})})
 
     def uniform(self, U: Array) -> Array:
         """Points spread evenly over the params, from points spread evenly over the unit cube (m, dimension)."""
+        out = self.evened(U)
+        return self.feasible.spread(out) if self.rules else out
+
+    def evened(self, U: Array) -> Array:
+        """Points spread evenly over the params, rules aside."""
         out = np.array(U, dtype=float)
         for _, p, at in self._slices():
-            if isinstance(p, Int) and not p.log:  # every value gets the same share, the end ones too
-                count = p.high - p.low + 1
-                out[:, at] = np.minimum(np.floor(out[:, at] * count), count - 1) / max(count - 1, 1)
-        return self.snap(out)
+            out[:, at] = p.even(out[:, at])
+        return self.snapped(out)
+
+    def settled(self, X: Array) -> Array:
+        """Points of the search, which moved some that params have: where all exist and no rule is, they have them."""
+        return X if self.is_plain else self.snap(X)
+
+    def along(self, objective: WithGradient) -> WithGradient:
+        """An objective for an ascent that keeps to the linear rules, and moves nothing that does not exist."""
+        if self.is_plain:
+            return objective
+
+        def kept(X: Array) -> tuple[Array, Array]:
+            Y, slopes = self.feasible.onto(X)
+            value, gradient = objective(Y)
+            gradient = np.einsum("mij,mi->mj", slopes, gradient)
+            for name, exists in self._existence(X).items():
+                gradient[~exists, self.at(name)] = 0.0
+            return value, gradient
+
+        return kept
+
+    def seen(self, X: Array) -> Array:
+        """Points with NaN for parameters that do not exist there."""
+        if not self.conditions.conditional:
+            return X
+        out = np.array(X, dtype=float)
+        for name, exists in self._existence(X).items():
+            out[~exists, self.at(name)] = np.nan
+        return out
+
+    def here(self, X: Array) -> Array:
+        """Points as they were, in the context that is given."""
+        out = X.copy() if self.met else X
+        for at, value in self.met:
+            out[:, at] = value
+        return out
+
+    def every(self) -> Array:
+        """All points of a finite space, rules aside."""
+        values = [[self.fixed[name]] if name in self.fixed else p.values() for name, p in self.parameters.items()]
+        points = np.array([self.encode(dict(zip(self.parameters, point, strict=True))) for point in product(*values)])
+        return points if not self.conditions.conditional else np.unique(self.snapped(points), axis=0)
 
     def steps(self, u: Array) -> Array:
         """The points that are one step from u in a whole number, or another option, (m, dimension)."""
         params, found = self.decode(u), []
         for name, p, at in self._slices():
-            if name in self.fixed or isinstance(p, Float):
+            if name in self.fixed or name not in params:
                 continue
-            now = params[name]
-            others = [o for o in p.options if o != now] if isinstance(p, Choice) else [now - 1, now + 1]
-            for other in filter(p.accepts, others):
+            for other in p.neighbours(params[name]):
                 step = np.array(u, dtype=float)
                 step[at] = p.encode(other)
                 found.append(step)
-        return np.array(found).reshape(-1, len(u))
+        return self.settled(np.array(found).reshape(-1, len(u)))
 
     def lacks_options(self, tried: Array) -> bool:
-        """Whether some option of a Choice is at none of the tried points."""
-        return any(
-            isinstance(p, Choice) and name not in self.fixed and not tried[:, at].any(axis=0).all()
-            for name, p, at in self._slices()
-        )
+        """Whether some option of a Choice that always exists is at none of the tried points."""
+        return any(not tried[:, at].any(axis=0).all() for _, _, at in self._hot())
 
     def with_rarest_options(self, U: Array, tried: Array) -> Array:
-        """The points U, each Choice at the option that is rarest among the tried points."""
+        """The points U, each such Choice at the option that is rarest among the tried points."""
         out = np.array(U, dtype=float)
-        for name, p, at in self._slices():
-            if isinstance(p, Choice) and name not in self.fixed:
-                out[:, at] = p.encode(p.options[int(np.argmin(tried[:, at].sum(axis=0)))])
-        return out
+        for _, p, at in self._hot():
+            out[:, at] = p.encode(p.options[int(np.argmin(tried[:, at].sum(axis=0)))])
+        return self.settled(out)
+
+    def at(self, name: str) -> slice:
+        """Where a parameter's coordinates are."""
+        return self._places[name]
+
+    @cached_property
+    def feasible(self) -> Feasible:
+        """Where the rules hold."""
+        return Feasible(self)
+
+    @cached_property
+    def _places(self) -> dict[str, slice]:
+        places, start = {}, 0
+        for name, p in self.parameters.items():
+            places[name] = slice(start, start + p.width)
+            start += p.width
+        return places
 
     def _slices(self) -> Iterator[tuple[str, Parameter, slice]]:
-        start = 0
         for name, p in self.parameters.items():
-            yield name, p, slice(start, start + p.width)
-            start += p.width
+            yield name, p, self._places[name]
 
+    def _hot(self) -> Iterator[tuple[str, Choice, slice]]:
+        """The choices whose options have coordinates of their own, and that always exist."""
+        for name, p, at in self._slices():
+            if isinstance(p, Choice) and not p.ordered and p.when is None and name not in self.fixed:
+                yield name, p, at
 
-def _coordinate(p: Float | Int, value: Any) -> float:
-    """Where a value lies between the ends, on a logarithmic scale if the parameter has one."""
-    low, high, at = (math.log(v) if p.log else float(v) for v in (p.low, p.high, value))
-    return (at - low) / (high - low) if low < high else 0.0
-
-
-def _value(p: Float | Int, u: float) -> float:
-    """What lies at a coordinate between the ends."""
-    if p.log:
-        low, high = math.log(p.low), math.log(p.high)
-        return math.exp(low + u * (high - low))
-    return p.low + u * (p.high - p.low)
+    def _existence(self, X: Array) -> dict[str, NDArray[np.bool_]]:
+        """In which rows of X each parameter that does not always exist does."""
+        if not self.conditions.conditional or not len(X):
+            return {}
+        rows = [set(self.decode(x)) for x in X]
+        return {name: np.array([name in row for row in rows]) for name in self.conditions.conditional}
 
 
 def _listed(option: Any) -> Any:
@@ -320,22 +418,9 @@ def _listed(option: Any) -> Any:
     return [_listed(o) for o in option] if isinstance(option, tuple) else option
 
 
-def _plain(value: Any, p: Parameter) -> Any:
-    """The value as the space's own type: an integer 1 in a Float is 1.0."""
-    if isinstance(p, Float):
-        return min(max(float(value), p.low), p.high)
-    return int(value) if isinstance(p, Int) else p.options[p._index(value) or 0]
-
-
-def _parameter(name: Any, value: Any) -> Parameter:
-    if isinstance(value, Float | Int | Choice):
-        return value
-    if isinstance(value, tuple | list) and len(value) == 2 and all(map(is_number, value)):
-        return Float(*value)
-    raise ValueError(
-        f"space[{name!r}] must be (low, high), Float, Int or Choice; got {value!r}. "
-        "A pair is a real range; use Int for whole numbers and Choice for options."
-    )
+def _readable(p: Parameter) -> str:
+    """What models can take, in words."""
+    return p.rule() if isinstance(p, Choice) else "be a finite number above zero" if p.log else "be a finite number"
 
 
 def _name(name: Any) -> str:
@@ -352,23 +437,6 @@ def is_near(X: Array, points: Array, gap: float) -> NDArray[np.bool_]:
             apart = np.abs(X[start : start + _ROWS, None, :] - points[None, :, :]).max(axis=2)
             near[start : start + _ROWS] = (apart < gap).any(axis=1)
     return near
-
-
-def is_number(value: Any) -> bool:
-    """Whether value is one finite real number."""
-    if not isinstance(value, int | float | np.integer | np.floating) or isinstance(value, bool):
-        return False
-    try:
-        return math.isfinite(value)
-    except OverflowError:  # an integer beyond all floats
-        return False
-
-
-def _check_ends(p: Any, kind: str) -> None:
-    if not (is_number(p.low) and is_number(p.high) and p.low <= p.high):
-        raise ValueError(f"{kind} must have low <= high, both finite; got ({p.low!r}, {p.high!r}). Swap or mend them.")
-    if p.log and p.low <= 0:
-        raise ValueError(f"{kind} must have low > 0 on a log scale; got {p.low!r}. Raise low, or leave log out.")
 
 
 def places(X: Array) -> NDArray[np.intp]:

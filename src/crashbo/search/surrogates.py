@@ -21,6 +21,7 @@ from crashbo.models.hybrid import HybridData
 from crashbo.models.hyperpriors import Hyperprior
 from crashbo.models.latent import Hyperparameters, Posterior, Warm
 from crashbo.models.parametrisation import Parametrisation
+from crashbo.numerics.kernels import MATERN52, Kernel
 from crashbo.search import selection
 from crashbo.search.acquisition import LogGamma
 from crashbo.search.aims import Aim, Best
@@ -29,6 +30,7 @@ from crashbo.search.costs import ENOUGH, CostFit, Costs
 from crashbo.search.front import Front, standing
 from crashbo.search.goals import GoalCosts, stacked_data
 from crashbo.search.safety import Safety
+from crashbo.search.trip_levels import Tilt
 
 Array = NDArray[np.float64]
 GivenThreshold = float | tuple[float, float] | None
@@ -74,6 +76,8 @@ class Observations:
     censored: NDArray[np.bool_] | None = None  # (n, G), where Y is only a lower bound
     reached: Array | None = None  # (n, G), the last readings before a crash; NaN where they are not known
     rises: Array | None = None  # (n, G), of these, the largest from one reading to the next; NaN where it is not known
+    kernel: Kernel = MATERN52  # of both models
+    tilts: tuple[Tilt, ...] = ()  # of the only threshold, along contexts
     stops_at: float = 0.5  # probability of a crash at which a guard stops a trial; derived: likelier than not
     total: int | None = None  # trials that there are, where these are only some of them
     goals: Array | None = None  # (n, M), of a study with several, all minimised; NaN where not known. It has no `cost`
@@ -107,6 +111,13 @@ class Observations:
     def stopped(self) -> NDArray[np.bool_]:
         """Which trials were stopped before they could crash: they have neither label nor cost."""
         return ~(self.succeeded | self.crashed)
+
+    def risen(self, X: Array) -> Array:
+        """By how much readings, and the threshold, lie higher at X than Y and the models have them, (m, 1)."""
+        total = np.zeros((len(X), 1))
+        for tilt in self.tilts:
+            total += tilt.slope * X[:, tilt.at : tilt.at + 1]
+        return total
 
     @property
     def watched(self) -> tuple[Array | None, Array | None]:
@@ -182,6 +193,7 @@ class Surrogates:
     bystanders: Ensemble | None = None  # of what is measured, where that is not the cause: `ensemble` is of labels then
     noise_is_open: bool = False  # whether much noise and little explain the costs about equally well
     reference: Array | None = None  # (M,), of several goals, where the user gives it
+    context: tuple[tuple[int, float], ...] = ()  # coordinates that are met and not chosen, and where they are now
 
     @property
     def crash(self) -> Posterior:
@@ -262,8 +274,13 @@ class Surrogates:
     def aim(self) -> Aim:
         """What is to be gained: less than the best cost, or several goals' front moved outwards."""
         assert self.cost is not None
-        several = len(self.cost.hypers) > 1
-        return Front(self.cost, self.successes, self.reference) if several else Best(self.cost, self.successes)
+        if len(self.cost.hypers) > 1:
+            return Front(self.cost, self.successes, self.reference, self.context)
+        return Best(self.cost, self.successes, self.context)
+
+    def in_context(self, context: tuple[tuple[int, float], ...]) -> "Surrogates":
+        """The same in another context."""
+        return self if context == self.context else replace(self, context=context)
 
     def at_pending(self, pending: Array) -> "Surrogates":
         """The same fit with other pending trials: nothing is learnt from those."""
@@ -290,7 +307,9 @@ def fit_surrogates(
 
     Where `doubtful`, P(safe) goes by labels alone once the data say that what is measured is not the cause.
     """
-    priors = cost_prior or hyperpriors.of_cost(seen.X.shape[1]), crash_prior or hyperpriors.of_crash(seen.X.shape[1])
+    D, kernel = seen.X.shape[1], seen.kernel
+    cost_prior = cost_prior or replace(hyperpriors.of_cost(D), kernel=kernel)
+    priors = cost_prior, crash_prior or replace(hyperpriors.of_crash(D), kernel=kernel)
     if seen.count > selection.SMALL:
         return _of_many(seen, memory, *priors, posterior, doubtful)
     return _of_all(seen, memory, *priors, posterior, doubtful)

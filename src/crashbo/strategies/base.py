@@ -59,7 +59,8 @@ class Task:
     def surrogates(self) -> Surrogates:
         """Both models, fitted on first use."""
         doubtful = not isinstance(self.risk, Paper)
-        return self.fitted or fit_surrogates(self.seen, self.memory, posterior=self.posterior, doubtful=doubtful)
+        models = self.fitted or fit_surrogates(self.seen, self.memory, posterior=self.posterior, doubtful=doubtful)
+        return models.in_context(self.space.met)
 
     @cached_property
     def safety(self) -> Safety:

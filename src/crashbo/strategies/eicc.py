@@ -170,7 +170,7 @@ def _leaps(task: Task) -> bool:
     if isinstance(task.risk, Paper):
         return True
     seen = task.seen
-    leapt = reach.leaps(seen.X, seen.succeeded, task.space.continuous)
+    leapt = reach.leaps(task.space.seen(seen.X), seen.succeeded, task.space.continuous)
     searched, aim = ~np.isnan(task.reported), task.surrogates.aim
     progress = aim.progress(seen.cost, seen.goals)
     return reach.leap_is_due(leapt, seen.crashed, progress, searched, usual_price(task.risk), aim.payment)
@@ -211,8 +211,8 @@ def _spread(task: Task, rng: np.random.Generator) -> Array:
 
 def _emptiest(task: Task, X: Array, log_gamma: Array) -> Found:
     """The row of X with the largest empty volume about it, within the space, per expected price."""
-    gaps = np.maximum(_gaps(task, X), SAME)[:, None]
-    volumes = np.log(np.minimum(X + gaps, 1.0) - np.maximum(X - gaps, 0.0)).sum(axis=1)
+    gaps, X_in = np.maximum(_gaps(task, X), SAME)[:, None], np.clip(X, 0.0, 1.0)  # a context may lie beyond
+    volumes = np.log(np.minimum(X_in + gaps, 1.0) - np.maximum(X_in - gaps, 0.0)).sum(axis=1)
     i = int(np.argmax(Score(price=usual_price(task.risk))(volumes, log_gamma)))
     return Found(X[i], float(log_gamma[i]))
 
@@ -278,7 +278,7 @@ def _success(task: Task, gamma: Gamma, least: float) -> Found | None:
 
     None if a changed space has none, or only in dead ends.
     """
-    X = task.seen.X[task.seen.succeeded]
+    X = task.space.here(task.seen.X[task.seen.succeeded])
     X = X[(np.abs(task.space.snap(X) - X).max(axis=1) < SLACK) & ~task.dead_ends.hold(X)]
     if not len(X):
         return None

@@ -187,7 +187,9 @@ class _Group:
         """As `eicc` has it; what is under way was spent, and has not paid."""
         task, seen, more = self._task, self._task.seen, len(self._pending)
         leapt = reach.leaps(
-            np.vstack([seen.X, self._pending]), np.append(seen.succeeded, np.zeros(more, bool)), task.space.continuous
+            task.space.seen(np.vstack([seen.X, self._pending])),
+            np.append(seen.succeeded, np.zeros(more, bool)),
+            task.space.continuous,
         )
         return reach.leap_is_due(
             leapt,
@@ -247,7 +249,7 @@ class _Group:
         improvement, safety = _improvement(task), task.safety
         ends = task.space.snap(
             ascend(
-                lambda X: score.with_gradient(improvement.with_gradient(X), safety.with_gradient(X)),
+                task.space.along(lambda X: score.with_gradient(improvement.with_gradient(X), safety.with_gradient(X))),
                 X,
                 task.space.continuous,
                 widths=self._screened.apart,
@@ -256,7 +258,7 @@ class _Group:
                 around=_FREE * _gaps(X, self._pending),
             )
         )
-        ends = task.dead_ends.withdrawn(ends, X)
+        ends = task.space.settled(task.dead_ends.withdrawn(ends, X))
         log_gamma = safety(ends)
         better = score(improvement(ends), log_gamma) > score(
             improvement(X), np.array([found[k].log_gamma for k in rows])

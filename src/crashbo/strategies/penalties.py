@@ -7,7 +7,7 @@ penalties differ in that cost: a high one fixed beforehand, the initial trial's,
 here for comparison: nothing else in crashbo makes up a cost.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,7 +70,7 @@ def propose(task: Task, penalty: float | Array, rng: np.random.Generator) -> Pro
     known = seen.costed | failed
     X, costs = seen.X[known], np.where(failed, penalty, seen.cost)[known]
     costs = np.where(np.isfinite(costs), costs, 0.0)  # before the first success any number does
-    prior = hyperpriors.of_cost(task.space.dimension)
+    prior = replace(hyperpriors.of_cost(task.space.dimension), kernel=seen.kernel)
     model = with_pending(fit_cost(X, costs, seen.cost_noise_std, prior), seen.pending)
     merit, lengthscales = -model.predict(0, X)[0], model.hypers[0].lengthscales
     box = Box.whole(task.space, task.dead_ends)

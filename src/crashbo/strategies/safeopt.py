@@ -28,7 +28,7 @@ from crashbo.numerics.kernels import SQUARED_EXPONENTIAL
 from crashbo.search.acquisition import LogGamma
 from crashbo.search.candidates import is_taken
 from crashbo.search.costs import fit_cost
-from crashbo.search.space import Choice, Float, Parameter, Space
+from crashbo.search.space import Choice, Parameter, Space
 from crashbo.search.surrogates import GivenThreshold, Observations
 from crashbo.strategies import informed
 from crashbo.strategies.base import Proposal, Task
@@ -165,16 +165,17 @@ def grid(space: Space) -> Array:
     axes = [
         [p.encode(space.fixed[name])] if name in space.fixed else _axis(p, n) for name, p in space.parameters.items()
     ]
-    return np.array([[u for block in blocks for u in block] for blocks in product(*axes)])
+    points = np.array([[u for block in blocks for u in block] for blocks in product(*axes)])
+    return points if space.is_plain else np.unique(space.snap(points), axis=0)
 
 
 def _axis(p: Parameter, n: int) -> list[list[float]]:
     """The coordinates of up to n values of a parameter, and of every option of a Choice."""
     if isinstance(p, Choice):
         return [p.encode(option) for option in p.options]
-    if isinstance(p, Float):
+    if p.continuous:
         return [[float(u)] for u in np.linspace(0.0, 1.0, n)]
-    values = {p.decode(np.array([u])) for u in np.linspace(0.0, 1.0, min(n, p.high - p.low + 1))}
+    values = {p.decode(np.array([u])) for u in np.linspace(0.0, 1.0, int(min(n, p.count)))}
     return [p.encode(value) for value in sorted(values)]
 
 
@@ -182,7 +183,7 @@ def _resolution(space: Space) -> int:
     """Values per parameter in the largest grid that is not too large."""
     free = [p for name, p in space.parameters.items() if name not in space.fixed]
     options = math.prod(len(p.options) for p in free if isinstance(p, Choice))
-    sizes = [math.inf if isinstance(p, Float) else p.high - p.low + 1 for p in free if not isinstance(p, Choice)]
+    sizes = [p.count for p in free if not isinstance(p, Choice)]
     fits = (n for n in range(_FINEST, 0, -1) if options * math.prod(min(n, size) for size in sizes) <= _MOST_POINTS)
     return next(fits, 0)
 

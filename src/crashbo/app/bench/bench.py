@@ -23,14 +23,16 @@ from crashbo.app.bench.checks import (
     check_request,
     check_told,
     check_who,
+    check_wish,
 )
 from crashbo.app.bench.definition import Definition, check_text, extras_in
 from crashbo.app.bench.fair_lock import FairLock
 from crashbo.integrations.optuna import Insight, insight, keys
 from crashbo.integrations.optuna.corrections import Correction, Version
-from crashbo.integrations.optuna.ledger import Entry, Ledger, Order, entries_of, space_of
+from crashbo.integrations.optuna.ledger import Entry, Ledger, Order, entries_of
 from crashbo.integrations.optuna.proposer import Batch, Proposer
-from crashbo.integrations.optuna.settings import Settings
+from crashbo.integrations.optuna.settings import Settings, declared_in
+from crashbo.integrations.optuna.spaces import space_of
 from crashbo.numerics.hypervolume import hypervolume, on_front
 from crashbo.optimizer.observed import goals_of
 from crashbo.optimizer.records import Trial
@@ -41,7 +43,7 @@ from crashbo.search.front import reference_of
 _INSTANT = 1e-3  # seconds between two places in the order of what is told, where the clock was set back
 _ROUNDS = 5  # proposals in a row, if others have taken the same points in the meantime
 
-Propose = Callable[[int, int, bool], Batch | None]  # see Proposer.some: count, turn, onward
+Propose = Callable[..., Batch | None]  # see Proposer.some: count, turn, onward, and the context where there is one
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,7 @@ class Asked:
 
     request: str | None = None
     lease: float | None = None
+    context: Mapping[str, Any] | None = None
 
     def check(self) -> None:
         """Refuse invalid values."""
@@ -101,7 +104,7 @@ class Bench:
     def definition(self) -> Definition:
         """The definition of the study, from the store."""
         reading = self.ledger.read()
-        settings, space = reading.declared, space_of(reading.distributions)
+        settings, space = reading.declared, space_of(reading.distributions, reading.structure)
         label, units, run = extras_in(reading.attrs.get(store.EXTRAS))
         constraints = settings.constraints_for([t for t in reading.records(settings) if t.counts])
         said = {"units": units, **settings.options, "constraints": constraints}
@@ -126,14 +129,28 @@ class Bench:
         """Every trial's record, in order of number."""
         return [entry.trial for entry in self.entries()]
 
-    def ask(self, *, request: str | None = None, lease: float | None = None) -> Trial:
+    def ask(
+        self,
+        *,
+        request: str | None = None,
+        lease: float | None = None,
+        context: Mapping[str, Any] | None = None,
+    ) -> Trial:
         """The next trial. Asking again with the same request id returns the same trial.
 
         Args:
             request: an id chosen by the client, a new one for every trial.
             lease: seconds after which the trial is given up if it was not told; by default the study's.
+            context: what is met now, a value for each context of the study.
         """
-        return self.ask_batch([Asked(request, lease)])[0]
+        return self.ask_batch([Asked(request, lease, context)])[0]
+
+    def check_asked(self, asked: Asked) -> None:
+        """Refuse a request with invalid values, or without the study's context."""
+        asked.check()
+        structure = declared_in(self.ledger.study.user_attrs).structure
+        if structure.contexts or asked.context:
+            self.definition.space.in_context(asked.context)
 
     def ask_batch(self, asked: Sequence[Asked]) -> list[Trial]:
         """The next trials for several requests at the same time, all from one fit."""
@@ -148,7 +165,7 @@ class Bench:
             onward: whether more from the last fit will do, of which what was told since knows nothing.
         """
         for each in asked:
-            each.check()
+            self.check_asked(each)
         if not self.ledger.has_parameters:
             raise Conflict("study must have parameters to be asked; it has none. Make it with: crashbo new")
         given: set[int] = set()  # indices in `asked`
@@ -180,12 +197,13 @@ class Bench:
         check_request(request)
         check_told(told)
         check_who(who)
-        quick = self._tell_open(number, told, _notes(request, who))
+        quick = None if told.as_run else self._tell_open(number, told, _notes(request, who))
         if quick is not None:
             return quick
         with self._writing:
             entry, settings, attrs = self._read(number)
-            told = judge(told, settings.constraints, settings.objectives or ())
+            judged = judge(told, settings.constraints, settings.objectives or ())
+            told = self._settled(judged, entry.trial.params)
             if entry.trial.state != "pending" and not entry.late:
                 if request is not None and request == entry.told_by:
                     if self.ledger.own(number)[1] == told:
@@ -228,10 +246,10 @@ class Bench:
             entry, settings, attrs = self._read(number)
             if entry.trial.state == "pending":
                 raise Conflict(f"trial {number} must be told to be corrected; it is pending. Tell it.")
-            told = judge(told, settings.constraints, settings.objectives or ())
             params = dict(entry.trial.params if params is None else params)
+            told = self._settled(judge(told, settings.constraints), params)
             if params != entry.trial.params:
-                check_params(params, self.ledger.read().distributions, beyond=beyond)
+                check_params(params, self.ledger.read(), beyond=beyond)
             if told.on(entry.trial) == entry.trial and params == entry.trial.params:
                 return entry.trial
             ran = None if params == self.ledger.own(number)[0] else params
@@ -278,6 +296,7 @@ class Bench:
             for params, told, request in words:
                 check_request(request)
                 check_new(params, told, reading, beyond=beyond)
+            words = [(params, self._settled(told, params), request) for params, told, request in words]
             known: dict[Any, int] = {e.request: e.trial.number for e in entries_of(reading) if not e.choosing}
             names = [i if request is None else request for i, (_, _, request) in enumerate(words)]
             new: dict[Any, Any] = {}
@@ -294,7 +313,7 @@ class Bench:
 
     def wish(self, params: Mapping[str, Any], *, beyond: bool = False) -> None:
         """Queue a setting, to be handed out before any proposal."""
-        check_params(params, self.ledger.read().distributions, beyond=beyond)
+        check_wish(params, self.ledger.read(), beyond=beyond)
         with self._writing:
             self.ledger.queue(params)
         self._wished = True
@@ -394,11 +413,19 @@ class Bench:
         self, asked: Sequence[Asked], missing: Sequence[int], turn: int, onward: bool
     ) -> Iterator[tuple[int, Trial]]:
         """Propose trials and write them, as they are chosen; those whose points others have taken stay missing."""
+        for context, several in _by_context(asked, missing):
+            met = () if context is None else (context,)
+            yield from self._hand_out_some(asked, several, turn, onward and context is None, met)
+
+    def _hand_out_some(
+        self, asked: Sequence[Asked], missing: Sequence[int], turn: int, onward: bool, met: tuple[Any, ...]
+    ) -> Iterator[tuple[int, Trial]]:
+        """The same for requests that meet the same."""
         left = deque(missing)
         while left:
             if not onward:
                 self._ours, self._wished = set(), False
-            batch = self._propose(len(left), turn, onward)
+            batch = self._propose(len(left), turn, onward, *met)
             if batch is None and not onward:
                 return
             onward = batch is not None
@@ -423,6 +450,10 @@ class Bench:
             else:
                 self.void(number, "asked twice by the same request")
                 yield i, self.entry(elder).trial
+
+    def _settled(self, told: Told, params: Mapping[str, Any]) -> Told:
+        """With all params that were run, where some differed."""
+        return told.settled(params, self.definition.space) if told.as_run else told
 
     def _read(self, number: int) -> tuple[Entry, Settings, Mapping[str, Any]]:
         found = None if isinstance(number, bool) or number < 0 else self.ledger.entry(number)
@@ -456,6 +487,18 @@ class Bench:
         return to.on(entry.trial)
 
 
+def _by_context(asked: Sequence[Asked], those: Sequence[int]) -> list[tuple[Mapping[str, Any] | None, list[int]]]:
+    """Requests that meet the same."""
+    found: list[tuple[Mapping[str, Any] | None, list[int]]] = []
+    for i in those:
+        same = next((several for context, several in found if context == asked[i].context), None)
+        if same is None:
+            found.append((asked[i].context, [i]))
+        else:
+            same.append(i)
+    return found
+
+
 def _notes(request: str | None, who: str) -> dict[str, Any]:
     return {key: value for key, value in {keys.TOLD: request, keys.WHO: who}.items() if value}
 
@@ -475,7 +518,7 @@ def _first_of_each(asked: Sequence[Asked], given: Collection[int]) -> list[int]:
 
 def _here(proposer: Proposer) -> Propose:
     """Choose in this thread."""
-    return lambda count, turn, onward: proposer.some(count, turn, onward=onward)
+    return lambda count, turn, onward, context=None: proposer.some(count, turn, onward=onward, context=context)
 
 
 def _latest_told(entries: list[Entry]) -> int:

@@ -6,7 +6,7 @@ May import every other layer.
 import json
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -15,12 +15,12 @@ from crashbo.optimizer.objectives import Direction
 from crashbo.optimizer.records import AnyConstraint, Constraint, Fault, Unmeasured
 from crashbo.optimizer.study import OPTIONS, Study, checked
 from crashbo.processes import bytes_of
-from crashbo.search.space import Choice, Float, Int, Parameter, Space, is_number
+from crashbo.search.space import Choice, Context, Float, Int, Parameter, Space, is_number
 from crashbo.workers import Limits
 
 RESERVED = (
     *("number", "state", "cost", "reason", "blame", "censored", "p_safe", "p_model", "origin", "request"),
-    *("id", "who", "told_at", "took"),
+    *("id", "who", "told_at", "took", "ran"),
 )
 LONGEST_NAME = 80
 LARGEST = 1e30  # limit of all numbers, so that their squares stay finite
@@ -131,7 +131,7 @@ class Definition:
                 raise ValueError(f"unit of {name} must be given once; got {unit!r} and {units[name]!r}. Leave one out.")
         for name, text in {**units, "cost.label": cost.get("label", "cost")}.items():
             check_text(text, f"unit or label of {name}")
-        space = Space({name: _parameter(name, table) for name, table in parameters.items()})
+        space = Space.of({name: _parameter(name, table) for name, table in parameters.items()})
         options = {name: said[name] for name in OPTIONS if name in said}
         options["constraints"] = [_constraint(name, table) for name, table in constraints.items()]
         options["units"] = units
@@ -145,12 +145,12 @@ class Definition:
             space=space,
             options=checked(options),
             lease=lease,
-            start=tuple(space.check(params) for params in start),
+            start=tuple(start),
             label=cost.get("label", "cost"),
             run=RunRules(**rules),
         )
-        Study.of(space, **definition.options)  # checks that the options are consistent
-        return definition
+        chosen = Study.of(space, **definition.options).space.without_contexts  # checks that the options are consistent
+        return replace(definition, start=tuple(chosen.check_proposable("start", params) for params in start))
 
     @cached_property
     def study(self) -> Study:
@@ -244,15 +244,22 @@ def _table(name: str, said: Any) -> dict[str, Any]:
 
 def _parameter(name: str, table: Mapping[str, Any]) -> Parameter:
     if "options" in table:
-        _only(table, {"options", "unit"}, name)
-        return Choice(table["options"])
-    _only(table, {"low", "high", "log", "int", "unit"}, name)
+        _only(table, {"options", "unit", "ordered", "when"}, name)
+        return Choice(table["options"], table.get("ordered", False), table.get("when"))
+    context = table.get("context", False) is True
+    more = {"context"} if context else {"context", "int", "step", "when"}
+    _only(table, {"low", "high", "log", "unit", *more}, name)
     low, high = table.get("low"), table.get("high")
     for end in (low, high):
         if not is_number(end) or abs(end) > LARGEST:  # type: ignore[arg-type]
             raise ValueError(f"{name} must have low and high, finite numbers; got {low!r} and {high!r}. Give both.")
-    kind = Int if table.get("int", False) else Float
-    return kind(low, high, log=bool(table.get("log", False)))  # type: ignore[arg-type]
+    log, when = bool(table.get("log", False)), table.get("when")
+    if context:
+        return Context(low, high, log=log)  # type: ignore[arg-type]
+    if not table.get("int", False):
+        return Float(low, high, log=log, step=table.get("step"), when=when)  # type: ignore[arg-type]
+    _only(table, {"low", "high", "log", "unit", "int", "context", "when"}, name)
+    return Int(low, high, log=log, when=when)  # type: ignore[arg-type]
 
 
 def _constraint(name: str, table: Mapping[str, Any]) -> AnyConstraint:

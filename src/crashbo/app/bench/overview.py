@@ -16,7 +16,7 @@ from crashbo.optimizer.checks.finding import Finding
 from crashbo.optimizer.records import Trial
 from crashbo.optimizer.view import Prediction, View
 from crashbo.search.risk import WORTHWHILE
-from crashbo.search.space import Choice, Float, Int, Parameter
+from crashbo.search.space import Choice, Int, Parameter
 
 Array = NDArray[np.float64]
 
@@ -59,6 +59,7 @@ class Slice:
     cost: Any  # expected; shaped like the grid, last axis first; of several goals, by name; None before a success
     cost_std: Any
     p_safe: Array
+    forbidden: Array | None = None  # 1 where a rule forbids it, shaped like the grid; None where there are no rules
 
 
 class Overview:
@@ -148,7 +149,7 @@ class Overview:
         names = list(self.parameters)
         A, B = (_random_points(self.parameters, rng) for _ in range(2))
         mixed = [[{**a, name: b[name]} for a, b in zip(A, B, strict=True)] for name in names]
-        found = self.view.predict([*A, *B, *(p for points in mixed for p in points)])
+        found = self.view.predict([self._existing(p) for p in (*A, *B, *(p for points in mixed for p in points))])
         if found is None:
             return {}
         quantities = {"safety": found.p_safe, **{name: mean for name, (mean, _) in _by_goal(found.cost).items()}}
@@ -162,25 +163,32 @@ class Overview:
                 raise ValueError(f"axis must be one of {', '.join(held.names)}; got {name!r}. Choose one.")
         if not 1 <= len(axes) <= 2 or len(set(axes)) < len(axes):
             raise ValueError(f"axes must be one or two different parameters; got {list(axes)}. Choose them.")
-        inner = held.inward(at)
+        inner = {name: held.axis(name).inward(value) for name, value in at.items() if name in held.names}
+        conditional = self.view.space.conditions.conditional
+        inner |= {name: grid_values(self.parameters[name], 3)[1] for name in conditional if name not in inner}
         missing = [name for name in self.parameters if name not in inner and name not in axes]
         if missing:
             raise ValueError(f"at must give a value to {', '.join(missing)}; it does not. Add it.")
         values = [grid_values(self.parameters[name], size) for name in axes]
         points = [{**inner, **dict(zip(axes, v, strict=True))} for v in _product(values)]
         shape = tuple(len(v) for v in reversed(values))
-        found = self.view.predict(points)
-        outward = tuple(
-            tuple(held.outward({**points[0], name: v})[name] for v in row)
-            for name, row in zip(axes, values, strict=True)
-        )
+        points = [self._existing(p) for p in points]
+        found, space = self.view.predict(points), self.view.space
+        forbidden = None
+        if space.rules:
+            forbidden = np.array([float(space.broken(p) is not None) for p in points]).reshape(shape)
+        outward = tuple(tuple(held.axis(name).outward(v) for v in row) for name, row in zip(axes, values, strict=True))
         if found is None:
-            return Slice(tuple(axes), outward, dict(at), None, None, np.full(shape, np.nan))
+            return Slice(tuple(axes), outward, dict(at), None, None, np.full(shape, np.nan), forbidden)
         fields = {name: [c.reshape(shape) for c in pair] for name, pair in _by_goal(found.cost).items()}
         cost, std = ({name: pair[i] for name, pair in fields.items()} or None for i in range(2))
         if not isinstance(found.cost, Mapping):
             cost, std = (of and of["cost"] for of in (cost, std))
-        return Slice(tuple(axes), outward, dict(at), cost, std, found.p_safe.reshape(shape))
+        return Slice(tuple(axes), outward, dict(at), cost, std, found.p_safe.reshape(shape), forbidden)
+
+    def _existing(self, params: dict[str, Any]) -> dict[str, Any]:
+        """Params without those that do not exist beside the others."""
+        return {name: params[name] for name in self.view.space.existing(params)}
 
 
 def _by_goal(cost: Any) -> dict[str, Any]:
@@ -237,7 +245,7 @@ def _random_points(parameters: Mapping[str, Parameter], rng: np.random.Generator
 
 
 def _random_values(parameter: Parameter, rng: np.random.Generator) -> list[Any]:
-    if isinstance(parameter, Float | Int):
+    if not isinstance(parameter, Choice):
         return [parameter.decode(np.array([u])) for u in rng.random(_PAIRS)]
     return [parameter.options[i] for i in rng.integers(len(parameter.options), size=_PAIRS)]
 

@@ -9,7 +9,7 @@ import io
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -23,8 +23,9 @@ from crashbo.optimizer.told import Told, judge
 from crashbo.search.space import Choice, Int
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet would run text that begins with one of these as a formula
-_TALE = ("cost", "state", "reason", "blame", "censored", "reached", "rises", "p_safe", "p_model", "origin")
-_WATCHED = ("reached", "rises")  # only where something was
+_TALE = ("cost", "state", "reason", "blame", "censored", "reached", "rises", "ran", "p_safe", "p_model", "origin")
+_WATCHED = ("reached", "rises")
+_SELDOM = {"reached": "reached", "rises": "rises", "ran": "as_run"}  # left out where no trial has them: their fields
 _MORE = ("id", "who", "told_at", "took")
 COST = "cost:"  # before the name of a goal, where there are several
 _ID = "id:"  # before a row's id, in the request of the trial that it became
@@ -39,7 +40,7 @@ def columns(definition: Definition, trials: Sequence[Trial]) -> list[tuple[str, 
         *params,
         *(("cost", COST + g.name) if definition.study.objectives else ("", "cost") for g in definition.goals),
         *(("measured", name) for name in names),
-        *(("", n) for n in _TALE[1:] if n not in _WATCHED or any(getattr(t, n) for t in trials)),
+        *(("", n) for n in _TALE[1:] if n not in _SELDOM or any(getattr(t, _SELDOM[n]) for t in trials)),
     ]
 
 
@@ -50,7 +51,7 @@ def cell(trial: Trial, column: tuple[str, str]) -> Any:
         return (trial.cost or {}).get(name.removeprefix(COST))
     if kind:
         return getattr(trial, kind).get(name)
-    value = getattr(trial, name)
+    value = getattr(trial, _SELDOM.get(name, name))
     if isinstance(value, dict):
         return json.dumps(value) if value else None
     return " ".join(value) if isinstance(value, tuple) else value
@@ -170,8 +171,9 @@ def _values(params: Mapping[str, Any], told: Told | Trial) -> tuple[Any, ...]:
     measured = tuple(sorted(told.measured.items()))
     names = tuple(sorted(told.blame)), tuple(sorted(told.censored))
     watched = tuple(sorted(told.reached.items())), tuple(sorted(told.rises.items()))
+    ran = tuple(sorted((told.as_run or params).items()))
     cost = tuple(sorted(told.cost.items())) if isinstance(told.cost, Mapping) else told.cost
-    return tuple(sorted(params.items())), told.state, cost, measured, told.reason, *names, *watched
+    return tuple(sorted(params.items())), told.state, cost, measured, told.reason, *names, *watched, ran
 
 
 def _id_of(entry: Entry, study: str) -> str:
@@ -192,13 +194,16 @@ def _row(definition: Definition, line: int, row: dict[str, Any]) -> Row:
     try:
         if None in row:
             raise ValueError("it has more cells than the first line names")
-        params = {name: value_in(definition, name, row[name]) for name in definition.space.parameters}
+        conditional = definition.space.conditions.conditional
+        named = [name for name in definition.space.parameters if row[name] or name not in conditional]
+        params = {name: value_in(definition, name, row[name]) for name in named}
         measured = {c.name: _number(row[c.name], c.name) for c in definition.study.measured if row.get(c.name)}
         name = "" if "id" in params or "id" in measured else row.get("id") or ""
         check_text(name, "id", 90)
         study = definition.study
         cost = _goals(row, study.objectives, measured) if study.objectives else row.get("cost")
-        return Row(line, params, judge(_told(row, cost, measured), study.constraints, study.objectives), name)
+        said = replace(_told(row, cost, measured), as_run=_object(row, "ran") or {})
+        return Row(line, params, judge(said, study.constraints, study.objectives).settled(params, study.space), name)
     except ValueError as error:
         words = str(error).removesuffix(".")
         raise ValueError(f"line {line} of the CSV must be a trial: {words}. Mend it.") from None
@@ -219,7 +224,7 @@ def _told(row: dict[str, Any], cost: Any, measured: dict[str, float]) -> Told:
         return Told.of(cost=cost, measured=measured, censored=censored, note=reason)
     if state == "crash":
         blame, censored = _names(row, "blame"), _names(row, "censored")
-        watched = {column: _by_constraint(row, column) for column in _WATCHED}
+        watched = {column: _object(row, column) for column in _WATCHED}
         return Told.of(crash=reason or True, measured=measured, blame=blame, censored=censored, **watched)
     if state == "stopped":
         return Told.of(stopped=measured, note=reason)
@@ -228,14 +233,17 @@ def _told(row: dict[str, Any], cost: Any, measured: dict[str, float]) -> Told:
     raise ValueError(f"state must be success, crash, stopped or void where there is no cost; got {state!r}")
 
 
-def _by_constraint(row: dict[str, Any], column: str) -> Any:
+def _object(row: dict[str, Any], column: str) -> Any:
     text = row.get(column)
     if not text:
         return None
     try:
-        return json.loads(text)
+        found = json.loads(text)
     except ValueError:
-        raise ValueError(f"{column} must be a JSON object of readings by constraint; got {text!r}") from None
+        found = None
+    if not isinstance(found, dict):
+        raise ValueError(f"{column} must be a JSON object of values by name; got {text!r}")
+    return found
 
 
 def _names(row: dict[str, Any], column: str) -> list[str]:

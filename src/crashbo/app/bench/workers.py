@@ -12,7 +12,7 @@ import multiprocessing
 import os
 import signal
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, replace
@@ -97,10 +97,10 @@ class Chooser:
         """A fit that another process made: while many ask, it saves one of its own."""
         self._fit = fit or self._fit
 
-    def some(self, count: int, turn: int, onward: bool) -> Batch | None:
+    def some(self, count: int, turn: int, onward: bool, context: Mapping[str, Any] | None = None) -> Batch | None:
         """The first of the next trials, as soon as they are chosen; see `Proposer.some`."""
         fit, self._fit = self._fit, None
-        said = self.worker.run(_propose, count, turn, onward and self._last is not None, fit)
+        said = self.worker.run(_propose, count, turn, onward and self._last is not None, fit, context)
         if isinstance(said, Batch):
             self._last = said
             return said
@@ -172,7 +172,7 @@ class Viewer:
 def digest_of(trials: Sequence[Trial]) -> Digest:
     """The data that the models learn from, as a hashable value."""
     return tuple(
-        (t.number, t.state, repr(t.cost), repr(t.measured), t.blame, t.censored, repr((t.reached, t.rises)))
+        (t.number, t.state, repr(t.cost), repr(t.measured), t.blame, t.censored, repr((t.reached, t.rises, t.as_run)))
         for t in trials
         if t.counts
     )
@@ -223,11 +223,13 @@ def limits_of(bench: Bench, params: dict[str, Any] | None = None) -> dict[str, f
     return Overview(bench.insight()).limits(params)
 
 
-def _propose(count: int, turn: int, onward: bool, fit: MadeFit | None) -> Batch | tuple[Planned, ...] | None:
+def _propose(
+    count: int, turn: int, onward: bool, fit: MadeFit | None, context: Mapping[str, Any] | None = None
+) -> Batch | tuple[Planned, ...] | None:
     """The first trials of a batch; onward the trials alone, since the rest is known and large."""
     if fit is not None:
         _cache.proposer.learn(fit.key, fit.memory)
-    found = _cache.proposer.some(count, turn, onward=onward)
+    found = _cache.proposer.some(count, turn, onward=onward, context=context)
     return found.planned if onward and found is not None else found
 
 

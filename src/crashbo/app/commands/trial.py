@@ -1,7 +1,7 @@
 """`crashbo ask`, `tell`, `fix`, `undo`: one trial; `halt` and `resume`. May import every other layer."""
 
 import argparse
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from crashbo.app.commands.common import Answer, Refusal, bench_of, number, params_text, patience, study_options
@@ -17,6 +17,7 @@ def add_to(commands: Any) -> None:
     ask = commands.add_parser("ask", help="the next setting to try")
     ask.add_argument("--request", metavar="ID", help="asking again with the same id gives the same trial")
     ask.add_argument("--lease", type=float, metavar="S", help="give up the trial after S seconds")
+    ask.add_argument("--context", action="append", default=[], metavar="NAME=X", help="what is met now")
     ask.set_defaults(run=_ask)
     tell = commands.add_parser("tell", help="report the outcome of a trial")
     tell.set_defaults(run=_tell)
@@ -30,6 +31,12 @@ def add_to(commands: Any) -> None:
     halt.set_defaults(run=_halt)
     resume = commands.add_parser("resume", help="hand out trials again")
     resume.set_defaults(run=_resume)
+    tell.add_argument(
+        "--ran", action="append", default=[], metavar="NAME=X", help="a parameter's value that really ran"
+    )
+    tell.add_argument(
+        "--context", action="append", default=[], metavar="NAME=X", help="what was met, where it differed"
+    )
     fix.add_argument("--ran", action="append", default=[], metavar="NAME=X", help="a parameter's value that really ran")
     fix.add_argument("--beyond", action="store_true", help="it really ran beyond the bounds")
     for parser in (tell, fix, undo, halt):
@@ -75,7 +82,7 @@ def add_to(commands: Any) -> None:
 def _ask(options: argparse.Namespace) -> Answer:
     bench = bench_of(options)
     with patience("choosing the next trial"):
-        trial = bench.ask(request=options.request, lease=options.lease)
+        trial = bench.ask(request=options.request, lease=options.lease, context=_readings(options, "context"))
     definition = bench.definition
     safe = "" if trial.p_safe is None else f", P(safe) {trial.p_safe:.2f}"
     if trial.p_safe is not None and trial.p_model is not None and abs(trial.p_safe - trial.p_model) >= 0.005:
@@ -93,7 +100,10 @@ def _ask(options: argparse.Namespace) -> Answer:
 
 def _tell(options: argparse.Namespace) -> Answer:
     bench = bench_of(options)
-    trial = bench.tell(options.number, _told(options), who=options.who)
+    told, definition = _told(options), bench.definition
+    ran = _values(options.ran, list(definition.space.chosen), definition)
+    met = _values(options.context, list(definition.space.contexts), definition, "context")
+    trial = bench.tell(options.number, replace(told, as_run={**ran, **met}), who=options.who)
     return Answer(trial_text(bench.definition, trial), asdict(trial))
 
 
@@ -123,15 +133,21 @@ def _resume(options: argparse.Namespace) -> Answer:
 
 def _ran(options: argparse.Namespace, bench: "Bench") -> dict[str, Any]:
     """The setting of a trial, with the values that really ran."""
+    params = dict(bench.entry(options.number).trial.params)
+    return {**params, **_values(options.ran, list(params), bench.definition)}
+
+
+def _values(texts: list[str], names: list[str], definition: "Definition", option: str = "ran") -> dict[str, Any]:
+    """Values of parameters, as they were written."""
     from crashbo.app.bench import table
 
-    params, definition = dict(bench.entry(options.number).trial.params), bench.definition
-    for text in options.ran:
+    found = {}
+    for text in texts:
         name, equals, value = text.rpartition("=")
-        if not (equals and name in params):
-            raise Refusal(f"--ran must be NAME=VALUE of a parameter ({', '.join(params)}); got {text!r}. Mend it.")
-        params[name] = table.value_in(definition, name, value)
-    return params
+        if not (equals and name in names):
+            raise Refusal(f"--{option} must be NAME=VALUE of a parameter ({', '.join(names)}); got {text!r}. Mend it.")
+        found[name] = table.value_in(definition, name, value)
+    return found
 
 
 def trial_text(definition: "Definition", trial: "Trial") -> str:

@@ -5,6 +5,7 @@ const STOPS = {
   safe: ["#7a2400", "#b84300", "#e2762f", "#f2b583", "#eee9e2", "#9ecbe0", "#559fc6", "#1f74a6", "#08507c"],
 };
 
+const FORBIDDEN = [150, 150, 150];
 const rgb = (hex) => [1, 3, 5].map((i) => parseInt(hex.slice(i, i + 2), 16));
 const TABLES = Object.fromEntries(Object.entries(STOPS).map(([name, stops]) => {
   const colours = stops.map(rgb);
@@ -17,14 +18,14 @@ const TABLES = Object.fromEntries(Object.entries(STOPS).map(([name, stops]) => {
 export const colour = (name, share) => TABLES[name][Math.max(0, Math.min(255, Math.round(255 * share)))];
 
 export function paint(canvas, name, shares) {
-  // shares: rows from bottom to top, of values from 0 to 1
+  // shares: rows from bottom to top, of values from 0 to 1; null where a rule forbids it
   const rows = shares.length, columns = shares[0].length;
   canvas.width = columns;
   canvas.height = rows;
   const context = canvas.getContext("2d"), image = context.createImageData(columns, rows);
   for (let r = 0; r < rows; r++) {
     for (let c = 0; c < columns; c++) {
-      const [red, green, blue] = colour(name, shares[rows - 1 - r][c]);
+      const share = shares[rows - 1 - r][c], [red, green, blue] = share === null ? FORBIDDEN : colour(name, share);
       image.data.set([red, green, blue, 255], 4 * (r * columns + c));
     }
   }

@@ -24,6 +24,8 @@ function pager(trials, some) {
 }
 
 for (const [event, now] of [["beforeprint", true], ["afterprint", false]]) addEventListener(event, () => { printing = now; if (last) logTable(...last); });
+// What was run, where it was told to differ.
+const ranOf = (t, p) => (t.as_run?.[p.name] === undefined || t.as_run[p.name] === t.params[p.name] ? null : el("small", {}, ` ran ${typeof t.as_run[p.name] === "number" ? number(t.as_run[p.name], 5) : t.as_run[p.name]}`));
 
 export function logTable(host, state, chosen, doing) {
   last = [host, state, chosen, doing];
@@ -31,12 +33,12 @@ export function logTable(host, state, chosen, doing) {
   if (!trials.length) return show(host, el("p", { cls: "empty" }, "None yet."));
   const head = [["#"], ["state", "words"], ...study.parameters.map((p) => [named(p)]), ...study.goals.map((g) => [named(g, g.label)]), ...measured.map((c) => [named(c)]), ["P(safe)"], ["note", "words"], ["told", "words"], ["took"], ["actions", "hidden"]];
   const reading = (t, c) => (c.name in t.measured ? `${t.censored.includes(c.name) ? (c.side === "below" ? "≤ " : "≥ ") : ""}${number(t.measured[c.name], 5)}` : "");
-  const beyond = (t, p) => p.kind !== "choice" && (t.params[p.name] < p.low || t.params[p.name] > p.high);
+  const beyond = (t, p) => p.kind !== "choice" && p.kind !== "context" && (t.params[p.name] < p.low || t.params[p.name] > p.high);
   const leaders = onFront(state);
   const row = (t) => el("tr", { cls: [t.number === state.best || leaders.has(t.number) ? "best" : "", t.number === chosen ? "chosen" : ""].join(" "), id: `trial-${t.number}` },
     el("td", {}, String(t.number)),
     el("td", { cls: "words short" }, el("span", { cls: `state ${t.state}` }, wordFor(t))),
-    study.parameters.map((p) => el("td", { cls: beyond(t, p) ? "beyond" : "", title: beyond(t, p) ? `${t.params[p.name]}: beyond the bounds` : String(t.params[p.name] ?? "") }, p.name in t.params ? setting(t.params[p.name], p) : "")),
+    study.parameters.map((p) => el("td", { cls: beyond(t, p) ? "beyond" : "", title: beyond(t, p) ? `${t.params[p.name]}: beyond the bounds` : String(t.params[p.name] ?? "") }, p.name in t.params ? [setting(t.params[p.name], p), ranOf(t, p)] : "")),
     study.goals.map((g) => el("td", {}, part(t.cost, g) === undefined ? "" : number(part(t.cost, g), 5))),
     measured.map((c) => el("td", {}, reading(t, c))),
     el("td", { title: t.p_model === null ? "" : `${percent(t.p_model)} by the model alone` }, t.p_safe === null ? "" : percent(t.p_safe)),

@@ -116,7 +116,7 @@ async function next() {
   now.complain("");
   now.update(state);
   try {
-    asked = (await insist("/api/ask", { request: requestId() })).number;
+    asked = (await insist("/api/ask", { request: requestId(), context: now.met() })).number;
   } catch (error) {
     setTimeout(() => now.complain(error.message), 0);
   }
@@ -129,12 +129,13 @@ async function next() {
 async function prepare() {
   if (!prepares() || preparing || state.halted || state.read_only || open().length !== 1 || state.trials.some((t) => t.choosing || t.queued)) return;
   preparing = true;
-  try { await call("/api/ask", { request: requestId() }); } catch { /* asked for again with the next change */ } finally { preparing = false; }
+  try { await call("/api/ask", { request: requestId(), context: now.met() }); } catch { /* asked for again with the next change */ } finally { preparing = false; }
 }
 
 async function repeatBest() {
   const best = state.trials.find((t) => t.number === state.best);
-  try { await insist("/api/wish", { params: best.params, beyond: true }); await next(); } catch (error) { now.complain(error.message); }
+  const chosen = Object.fromEntries(Object.entries(best.params).filter(([name]) => state.study.parameters.find((p) => p.name === name)?.kind !== "context"));
+  try { await insist("/api/wish", { params: chosen, beyond: true }); await next(); } catch (error) { now.complain(error.message); }
 }
 
 let sent = null; // what was sent last: once more after a lost answer, it has the same request id

@@ -3,11 +3,11 @@
 // A form belongs to one trial. While that is under way it stays, whatever others ask, tell or undo. When somebody else
 // tells it, the form says so and keeps what was typed. After every change of trial no verdict is taken for a second.
 
-import { el, number, percent, setting, show, when } from "./dom.js";
+import { el, number, percent, setting, show, when, withUnit } from "./dom.js";
 import { costWords, part, several } from "./goals.js";
-import { named, outcomeFields, outcomeIn } from "./outcome.js";
+import { decimal, named, outcomeFields, outcomeIn } from "./outcome.js";
 import { looks } from "./states.js";
-import { complaint } from "./typed.js";
+import { complaint, numberIn } from "./typed.js";
 
 const ORIGINS = { design: "to fill the space", start: "as you wished", confirm: "a repeat", told: "" };
 const REST = 1000; // ms without a verdict after a change of trial
@@ -20,6 +20,7 @@ export class Now {
     this.number = null; // of the trial that the form belongs to
     this.drafts = new Map(); // what was typed, by trial
     this.resting = 0;
+    this.context = el("form", { cls: "tell", id: "context", novalidate: true, autocomplete: "off", onsubmit: (e) => { e.preventDefault(); this.doing.next(); } });
     this.head = el("div", { cls: "now-top" });
     this.form = el("form", { cls: "tell", id: "tell-form", novalidate: true, autocomplete: "off", onsubmit: (e) => e.preventDefault(), oninput: () => this.keep() });
     this.form.addEventListener("keydown", (event) => this.key(event));
@@ -164,9 +165,34 @@ export class Now {
     return [
       el("div", { cls: "now-head" }, el("strong", {}, choosing ? "Choosing the next setting …" : done ? "Nothing is left to gain" : none ? "Ready to begin" : "Ready for the next trial")),
       el("p", { cls: "empty" }, words),
+      this.contexts(state),
       el("button", { type: "button", cls: "big next", id: "next", disabled: choosing || Boolean(state.halted) || state.read_only, onclick: () => this.doing.next() }, "Next trial", el("kbd", {}, "N")),
       one && !state.halted && !state.read_only ? el("button", { type: "button", cls: "big void wide-button", id: "repeat-best", disabled: choosing, onclick: () => this.doing.repeatBest() }, `Repeat the best, trial ${state.best}`) : null,
     ];
+  }
+
+  // What is met, to be given with the next trial; it begins with what was met last.
+  contexts(state) {
+    const met = state.study.parameters.filter((p) => p.kind === "context"), last = state.trials.at(-1);
+    if (!met.length) return null;
+    const names = met.map((p) => p.name).join();
+    if (this.context.dataset.names !== names) {
+      this.context.dataset.names = names;
+      show(this.context, el("div", { cls: "fields" }, met.map((p) => decimal(`x:${p.name}`, named(p), String((last?.as_run?.[p.name] ?? last?.params[p.name]) ?? "")))));
+    }
+    return this.context;
+  }
+
+  // The context in those fields; undefined where the study has none. What is wrong is thrown in words.
+  met() {
+    const out = {};
+    for (const p of this.state.study.parameters.filter((q) => q.kind === "context")) {
+      this.contexts(this.state);
+      const input = this.context.elements[`x:${p.name}`], x = numberIn(input, p.name);
+      if (x === undefined) { input.focus(); throw new Error(`${p.name} must have a value: it is met, not chosen.`); }
+      out[p.name] = x;
+    }
+    return Object.keys(out).length ? out : undefined;
   }
 
   // The last word of anybody, with its undo: it stays for as long as it is the last.

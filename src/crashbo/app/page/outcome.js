@@ -15,6 +15,14 @@ function cutOff(c, checked) {
     el("input", { type: "checkbox", name: "cut", value: c.name, checked, "aria-label": `${c.name} was cut off` }), "cut off");
 }
 
+// What was met, where it differed from what was given, and what was run: left empty, it was as given.
+function asRun(study, trial) {
+  const met = study.parameters.filter((p) => p.kind === "context"), knobs = study.parameters.filter((p) => p.kind === "float" || p.kind === "int");
+  const field = (p) => decimal(`r:${p.name}`, `${named(p)} as ${p.kind === "context" ? "met" : "run"}`, trial?.as_run?.[p.name] === undefined || trial.as_run[p.name] === trial.params[p.name] ? "" : String(trial.as_run[p.name]));
+  return [met.length ? el("div", { cls: "fields" }, met.map(field)) : null,
+    knobs.length ? el("details", { cls: "as-run" }, el("summary", {}, "It ran at another setting"), el("div", { cls: "fields" }, knobs.map(field))) : null];
+}
+
 const text = (x) => (x === undefined || x === null ? "" : String(x));
 const measuredOf = (study) => study.constraints.filter((c) => c.measured);
 
@@ -22,6 +30,7 @@ export function outcomeFields(study, trial = null) {
   return [
     el("div", { cls: "fields" }, study.goals.map((g) => decimal(fieldName(g), named(g, g.label), text(part(trial?.cost, g)))),
       measuredOf(study).map((c) => el("div", { cls: "with-cut" }, decimal(`m:${c.name}`, named(c), text(trial?.measured[c.name])), cutOff(c, trial?.censored.includes(c.name))))),
+    asRun(study, trial),
     study.constraints.length > 1 ? el("div", { cls: "checks" }, "a crash was by", study.constraints.map((c) => el("label", {}, el("input", { type: "checkbox", name: "blame", value: c.name, checked: trial?.blame.includes(c.name) }), c.name))) : null,
     el("label", { cls: "field note" }, el("span", { cls: "label" }, "note"), el("input", { name: "note", value: trial?.reason ?? "", maxlength: 500, autocomplete: "off" })),
   ];
@@ -42,6 +51,10 @@ export function outcomeIn(form, study, kind) {
     const x = numberIn(form.elements[`m:${c.name}`], c.name);
     if (x !== undefined) body.measured[c.name] = x;
   }
+  for (const p of study.parameters) {
+    const input = form.elements[`r:${p.name}`], x = input && numberIn(input, p.name);
+    if (x !== undefined) (body[p.kind === "context" ? "context" : "ran"] ??= {})[p.name] = x;
+  }
   const cut = ticked(form, "cut"), bare = cut.find((name) => !(name in body.measured));
   if (bare !== undefined && kind !== "void") throw new Error(`${bare} must have a value to be cut off.`);
   if (cut.length && kind !== "void") body.censored = cut;
@@ -54,7 +67,8 @@ export function outcomeIn(form, study, kind) {
     if (kind === "stopped") {
       if (!Object.keys(body.measured).length) throw new Error("A stopped trial has a reading: the one at which it was stopped.");
       delete body.censored;
-      return { stopped: body.measured, ...(note ? { note } : {}) };
+      const { measured, ...rest } = body;
+      return { ...rest, stopped: measured, ...(note ? { note } : {}) };
     }
     body[kind] = note || true;
     if (kind === "crash") body.blame = ticked(form, "blame");

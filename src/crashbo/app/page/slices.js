@@ -128,6 +128,7 @@ export class Slices {
       on([svg("path", { cls: "contour-under", d: "M0 7H18" }), svg("path", { cls: "contour", d: "M0 7H18" })], `P(safe) = ${SAFE}`),
       on(svg("circle", { cls: "best-map", cx: 9, cy: 7, r: 5 }), "best"), on(svg("circle", { cls: "on-map", cx: 9, cy: 7, r: 3.8 }), "success"),
       on([cross(9, 7, 4, "cross-map"), cross(9, 7, 4, "cross-map-top")], "crash"), this.state.trials.some((t) => t.state === "stopped") ? on(stop(9, 7), "stopped") : null, on([svg("circle", { cls: "next-map", cx: 9, cy: 7, r: 5 }), svg("circle", { cls: "next-map-top", cx: 9, cy: 7, r: 5 })], "under way"),
+      this.found.forbidden?.some((row) => row.some(Boolean)) ? on(svg("rect", { x: 2, y: 2, width: 14, height: 10, fill: "rgb(150 150 150)" }), "a rule forbids it") : null,
       el("span", {}, "Pale marks lie far from this slice."));
   }
 
@@ -136,7 +137,7 @@ export class Slices {
     const bar = el("canvas", { "aria-hidden": "true" });
     legend(bar, colours, false);
     const heat = el("canvas", { cls: "heat", "aria-hidden": "true" });
-    paint(heat, colours, shares);
+    paint(heat, colours, found.forbidden ? shares.map((row, j) => row.map((v, i) => (found.forbidden[j][i] ? null : v))) : shares);
     heat.style.imageRendering = px.kind === "choice" || py.kind === "choice" ? "pixelated" : "auto";
     const box = el("div", { cls: "frame" });
     const node = el("div", { cls: "map" }, el("h3", {}, title, el("span", { cls: "legend" }, words[0], bar, words[1])), box);
@@ -162,7 +163,7 @@ export class Slices {
         if (u < 0 || u > 1 || v < 0 || v > 1) return "";
         const near = this.near(event, plot, placed);
         const i = index(u, found.grid[0].length, px), j = index(v, found.grid[1].length, py);
-        return near ?? `${px.name} ${setting(found.grid[0][i], px)}, ${py.name} ${setting(found.grid[1][j], py)}\n${title} ${value(i, j)}`;
+        return near ?? `${px.name} ${setting(found.grid[0][i], px)}, ${py.name} ${setting(found.grid[1][j], py)}\n${found.forbidden?.[j][i] ? "a rule forbids it" : `${title} ${value(i, j)}`}`;
       };
       show(box, heat, tooltip(plot, cell));
       reachable(box, plot, placed.map((m) => m.hit), () => {});
@@ -171,10 +172,10 @@ export class Slices {
   }
 
   marks(plot, px, py, x, y) {
-    const placed = [], all = this.state.trials.filter((t) => looks(t.state).order !== null && px.name in t.params);
+    const placed = [], all = this.state.trials.filter((t) => looks(t.state).order !== null && px.name in t.params && py.name in t.params);
     const drawn = foremost(all, (t) => this.nearness(t, px, py), (t) => t.open || t.number === this.state.best);
     for (const t of [...drawn].sort((a, b) => looks(a.state).order - looks(b.state).order)) {
-      if ((t.state === "pending" && !t.open) || !(px.name in t.params)) continue;
+      if (t.state === "pending" && !t.open) continue;
       if ([px, py].some((p) => share(p, t.params[p.name]) < 0 || share(p, t.params[p.name]) > 1)) continue; // told from outside the bounds
       const cx = x(t.params[px.name]), cy = y(t.params[py.name]), near = this.nearness(t, px, py), best = t.number === this.state.best;
       const group = svg("g", { opacity: t.state === "pending" ? 1 : 0.25 + 0.75 * near });
@@ -201,7 +202,7 @@ export class Slices {
   nearness(t, px, py) {
     let d = 0;
     for (const p of this.state.study.parameters) {
-      if (p === px || p === py) continue;
+      if (p === px || p === py || !(p.name in t.params)) continue;
       d = Math.max(d, p.kind === "choice" ? (t.params[p.name] === this.at[p.name] ? 0 : 1) : Math.abs(share(p, t.params[p.name]) - share(p, this.at[p.name])));
     }
     return Math.max(0, 1 - 2 * d);
@@ -221,9 +222,9 @@ export class Slices {
         const at = found.grid[0].map((v) => x(v)), line = (values) => values.map((v, i) => `${at[i].toFixed(1)} ${y(v).toFixed(1)}`);
         if (half) plot.append(svg("path", { cls: "mean-band", d: `M${line(mean.map((v, i) => v + 1.645 * half[i])).join("L")}L${line(mean.map((v, i) => v - 1.645 * half[i])).reverse().join("L")}Z` }));
         plot.append(svg("path", { cls, d: `M${line(mean).join("L")}` }));
-        for (const [t, value] of dots) plot.append(svg("circle", { cls: "success", cx: x(t.params[p.name]), cy: y(value), r: 4 }));
-        for (const t of thinned(state.trials.filter((q) => q.state === "crash" || q.state === "stopped"), (q) => [x(q.params[p.name]), 0])) plot.append(mark(t.state, x(t.params[p.name]), bottom - 6, 3.5));
-        for (const t of state.trials.filter((q) => q.open)) plot.append(svg("line", { cls: "pending-bar", x1: x(t.params[p.name]), x2: x(t.params[p.name]), y1: top, y2: bottom }));
+        for (const [t, value] of dots.filter(([q]) => p.name in q.params)) plot.append(svg("circle", { cls: "success", cx: x(t.params[p.name]), cy: y(value), r: 4 }));
+        for (const t of thinned(state.trials.filter((q) => (q.state === "crash" || q.state === "stopped") && p.name in q.params), (q) => [x(q.params[p.name]), 0])) plot.append(mark(t.state, x(t.params[p.name]), bottom - 6, 3.5));
+        for (const t of state.trials.filter((q) => q.open && p.name in q.params)) plot.append(svg("line", { cls: "pending-bar", x1: x(t.params[p.name]), x2: x(t.params[p.name]), y1: top, y2: bottom }));
         show(box, plot);
       };
       return { node: el("div", { cls: "map" }, el("h3", {}, title), box), place };
@@ -252,6 +253,7 @@ export function share(p, value) {
 function placed(p, u) {
   const value = p.log ? p.low * (p.high / p.low) ** u : p.low + u * (p.high - p.low);
   const held = Math.max(p.low, Math.min(p.high, value));
+  if (p.step) return Math.min(p.high, p.low + p.step * Math.round((held - p.low) / p.step));
   return p.kind === "int" ? Math.round(held) : held;
 }
 const middle = (p) => placed(p, 0.5);

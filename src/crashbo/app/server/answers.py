@@ -13,7 +13,7 @@ from crashbo.app.bench.definition import Definition
 from crashbo.app.server.live import Live
 from crashbo.integrations.optuna.ledger import Entry
 from crashbo.optimizer.records import Constraint, Trial
-from crashbo.search.space import Choice, Int
+from crashbo.search.space import Choice, Context, Int, Parameter
 from crashbo.version import __version__
 
 _PARAMS = {"knee": 0.31, "hip": 0.62}
@@ -33,6 +33,7 @@ _TRIAL = {
     "p_model": 0.95,
     "reached": {},
     "rises": {},
+    "as_run": {},
 }
 _MOST_ROWS = 500  # of a table, that are shown before it is imported
 
@@ -69,6 +70,7 @@ class TrialAnswer(BaseModel):
     p_model: float | None
     reached: dict[str, float]
     rises: dict[str, float]
+    as_run: dict[str, Any]
 
 
 class EntryAnswer(TrialAnswer):
@@ -168,6 +170,7 @@ class SliceAnswer(BaseModel):
     cost: list[Any] | dict[str, list[Any]] | None
     cost_std: list[Any] | dict[str, list[Any]] | None
     p_safe: list[Any]
+    forbidden: list[Any] | None
 
 
 class StateAnswer(BaseModel):
@@ -285,14 +288,12 @@ def study_out(definition: Definition) -> dict[str, Any]:
             {
                 "name": name,
                 "unit": units.get(name, ""),
-                **(
-                    {"kind": "choice", "options": list(p.options)}
-                    if isinstance(p, Choice)
-                    else {"kind": "int" if isinstance(p, Int) else "float", "low": p.low, "high": p.high, "log": p.log}
-                ),
+                **_kind(p),
+                "when": {parent: list(values) for parent, values in (p.when or {}).items()} or None,
             }
             for name, p in definition.space.parameters.items()
         ],
+        "rules": [rule.words for rule in definition.study.rules],
         "constraints": [
             {
                 "name": c.name,
@@ -305,6 +306,14 @@ def study_out(definition: Definition) -> dict[str, Any]:
             for c in definition.study.constraints
         ],
     }
+
+
+def _kind(p: Parameter) -> dict[str, Any]:
+    """What values a parameter has, for clients."""
+    if isinstance(p, Choice):
+        return {"kind": "choice", "options": list(p.options), "ordered": p.ordered}
+    kind = "int" if isinstance(p, Int) else "context" if isinstance(p, Context) else "float"
+    return {"kind": kind, "low": p.low, "high": p.high, "log": p.log, "step": getattr(p, "step", None)}
 
 
 _MORE = ("queued", "choosing", "open", "late", "lease", "at", "who", "began", "ended", "corrections", "history")

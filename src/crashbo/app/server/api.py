@@ -246,7 +246,7 @@ def _add_trials(app: FastAPI, live: Live) -> None:
         response_model=TrialAnswer,
     )
     async def ask(body: AskBody) -> Response:
-        return _written(live, await asyncio.wrap_future(live.asks.ask(Asked(body.request, body.lease))))
+        return _written(live, await asyncio.wrap_future(live.asks.ask(Asked(body.request, body.lease, body.context))))
 
     @app.post("/api/wish", summary="Queue a setting, to be handed out next", status_code=204)
     def wish(body: WishBody) -> None:
@@ -255,8 +255,8 @@ def _add_trials(app: FastAPI, live: Live) -> None:
 
     @app.post("/api/trials", summary="Add a trial that was not asked for", response_model=TrialAnswer)
     def add(body: AddBody) -> Response:
-        told = body.told()
-        return _written(live, bench.add(body.params, told, request=body.request, beyond=body.beyond, who=body.who))
+        told, params = body.told(), {**body.params, **(body.context or {})}
+        return _written(live, bench.add(params, told, request=body.request, beyond=body.beyond, who=body.who))
 
     @app.post(
         "/api/trials/{number}/tell",

@@ -39,7 +39,7 @@ class AskQueue:
 
     def ask(self, asked: Asked) -> "Future[Trial]":
         """The next trial, as a future."""
-        asked.check()  # now, so that one invalid request does not fail a whole batch
+        self._bench.check_asked(asked)  # now, so that one invalid request does not fail a whole batch
         future: Future[Trial] = Future()
         with self._bell:
             if self._stopped:

@@ -35,6 +35,7 @@ class AskBody(Body):
 
     request: RequestId | None = Field(None, description="Chosen by the client; repeating it returns the same trial.")
     lease: Seconds | None = Field(None, description="Seconds after which the trial is given up (default: the study's).")
+    context: SentParams | None = Field(None, description="What is met now, where the study has contexts.")
 
 
 class TellBody(Body):
@@ -62,6 +63,8 @@ class TellBody(Body):
     )
     void: Yes | Text | None = Field(None, description="Something else went wrong: true, or what.")
     note: Text | None = Field(None, description="Words to keep with it; of a crash or a void, the same as its reason.")
+    ran: SentParams | None = Field(None, description="Values that were really run, where they differed, by parameter.")
+    context: SentParams | None = Field(None, description="The context as it was met, where it differed.")
     who: Name = Field("", description="Name of whoever tells it.")
     request: RequestId | None = Field(None, description="Chosen by the client; repeating it has no effect.")
 

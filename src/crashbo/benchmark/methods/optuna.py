@@ -9,6 +9,8 @@ What is followed (Optuna 5, docstrings of `optuna.samplers` and `Study.ask`):
   of a success so far; before the first success there is no number, so FAIL. Since a failure changes nothing, the GP
   sampler that finds its best point in a region of crashes asks for that point again and again. That is its own doing.
 - The start is enqueued. CMA-ES does not learn from enqueued trials, so it also gets the start as its mean, `x0`.
+- A parameter that does not always exist is suggested only where it does, define by run. A proposal that breaks a rule
+  is told the worst cost so far, and costs no trial.
 - A Choice is categorical. CMA-ES "does not support CategoricalDistribution" (optuna/samplers/_cmaes.py): its
   independent sampler draws that at random, and we take out the warning that says so.
 """
@@ -30,6 +32,7 @@ from crashbo import Choice, Float, Int
 from crashbo.benchmark.machine import Machine, Params
 from crashbo.benchmark.methods.base import Method, by_index
 
+_REFUSED = 100  # proposals in a row that break a rule, before one is run all the same
 _SEEDS = 2**32  # NumPy's legacy generator, which Optuna uses, takes no more
 
 
@@ -37,13 +40,20 @@ def run(machine: Machine, *, sampler: Callable[[Machine], BaseSampler], penalty:
     """Ask and tell, with distributions that are known before."""
     distributions = {name: _distribution(p) for name, p in machine.space.items()}
     worst: float | None = None
+    refused = 0
     with _quiet():
         study = optuna.create_study(sampler=sampler(machine))
         if machine.start is not None:
             study.enqueue_trial(by_index(machine, machine.start))
         while machine.left:
-            trial = study.ask(distributions)
-            reply = machine(_outward(machine, trial.params))
+            trial = _asked(study, machine, distributions)
+            params = _outward(machine, trial.params)
+            if machine.rules and not machine.allows(params) and refused < _REFUSED:
+                refused += 1  # it costs no trial, and is told like a crash
+                study.tell(trial, worst) if worst is not None else study.tell(trial, state=TrialState.FAIL)
+                continue
+            refused = 0
+            reply = machine(params)
             if reply.cost is not None:
                 worst = reply.cost if worst is None else max(worst, reply.cost)
                 study.tell(trial, reply.cost)
@@ -98,8 +108,22 @@ def _distribution(p: Float | Int | Choice) -> BaseDistribution:
 def _outward(machine: Machine, params: Params) -> dict[str, Any]:
     """From a trial's params to the machine's."""
     return {
-        name: p.options[params[name]] if isinstance(p, Choice) else params[name] for name, p in machine.space.items()
+        name: p.options[params[name]] if isinstance(p, Choice) else params[name]
+        for name, p in machine.space.items()
+        if name in params
     }
+
+
+def _asked(study: optuna.Study, machine: Machine, distributions: dict[str, BaseDistribution]) -> optuna.Trial:
+    """The next trial; of parameters that do not always exist, those that do, define by run."""
+    if all(p.when is None for p in machine.space.values()):
+        return study.ask(distributions)
+    trial = study.ask({name: d for name, d in distributions.items() if machine.space[name].when is None})
+    for name, d in distributions.items():
+        when = machine.space[name].when
+        if when and all(_outward(machine, trial.params).get(q) in values for q, values in when.items()):
+            trial._suggest(name, d)
+    return trial
 
 
 def _pair(

@@ -18,7 +18,8 @@ def run(machine: Machine, *, strategy: str = "eicc", risk: str | None = None, me
         strategy=strategy,
         risk=risk,
         posterior="map" if risk == "paper" else "marginal",
-        start=[machine.start] if machine.start is not None else None,
+        start=[machine.existing(machine.start)] if machine.start is not None else None,
+        rules=list(machine.rules),
         seed=machine.seed,
     )
     while machine.left:

@@ -15,7 +15,7 @@ from optuna import Study as OptunaStudy
 from crashbo.integrations.optuna.sampler import CrashSampler
 from crashbo.integrations.optuna.settings import Settings
 from crashbo.integrations.optuna.snapshot import Snapshot
-from crashbo.integrations.optuna.spaces import Axes, common, company, singles
+from crashbo.integrations.optuna.spaces import Axes, branches, common, company, singles
 from crashbo.integrations.optuna.stored import Reading
 from crashbo.optimizer.checks.everything import check
 from crashbo.optimizer.checks.finding import Finding
@@ -58,7 +58,10 @@ class Insight:
     @cached_property
     def trials(self) -> list[Trial]:
         """The trials of the models, in order."""
-        return [replace(t, params=self.outward(t.params)) for t in self.snapshot.trials]
+        return [
+            replace(t, params=self.outward(t.params), as_run=self.outward(t.as_run) if t.as_run else {})
+            for t in self.snapshot.trials
+        ]
 
     @property
     def best(self) -> Trial | None:
@@ -79,23 +82,37 @@ class Insight:
         """The crash threshold of every measured constraint: `.value`, `.interval` (90 %), `.learned`."""
         return self.view.thresholds
 
-    def recommend(self, delta: float = 0.1, weights: Mapping[str, float] | None = None) -> Recommendation | None:
+    def recommend(
+        self,
+        delta: float = 0.1,
+        weights: Mapping[str, float] | None = None,
+        *,
+        context: Mapping[str, Any] | None = None,
+    ) -> Recommendation | None:
         """The point of minimum expected cost with P(safe) >= 1 - delta; None before a success.
 
         Of several goals it is a compromise by their `weights`, as of `Optimizer.recommend`.
         """
-        found = self.view.recommend(delta, weights)
+        found = self.view.at(context).recommend(delta, weights)
         return None if found is None else replace(found, params=self.outward(found.params))
 
-    def p_safe(self, params: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> Any:
+    def p_safe(
+        self,
+        params: Mapping[str, Any] | Sequence[Mapping[str, Any]],
+        *,
+        context: Mapping[str, Any] | None = None,
+    ) -> Any:
         """Probability that a trial at params succeeds; a list gives an array."""
         if isinstance(params, Mapping):
-            return float(self.p_safe([params])[0])
-        for p in params:
-            missing = [name for name in self.params if name not in p]
+            return float(self.p_safe([params], context=context)[0])
+        view, space = self.view.at(context), self.snapshot.space
+        met = {name: view.space.fixed[name] for name in space.contexts if name in view.space.fixed}
+        inward = [{**met, **self.snapshot.axes.inward(p)} for p in params]
+        for p, values in zip(params, inward, strict=True):
+            missing = space.conditions.lacking(values)
             if missing:
                 raise ValueError(f"params must name each of {self.params}; got {dict(p)!r}. Add {missing}.")
-        return self.view.p_safe([self.snapshot.axes.inward(p) for p in params])
+        return view.p_safe(inward)
 
     def guard(self, p: float | None = None, params: Mapping[str, Any] | None = None) -> Guard:
         """What stops a trial, at params or any, while it runs, before it crashes, as `Optimizer.guard`."""
@@ -127,15 +144,19 @@ def insight(
     """What crashbo's models say about a study, whichever sampler was used.
 
     What is not given is taken from the study's sampler if that is a CrashSampler, then from what was declared. If not
-    all trials have the same parameters, it covers those that they share, or else those of the latest trial.
+    all trials have the same parameters, some of them exist beside values of others, as the trials show; where they show
+    nothing of the kind, it covers those that all share, or else those of the latest trial.
     """
     reading = Reading.of(study)
     settings = Settings.of(constraints=constraints, noise=noise, on_fail=on_fail, on_death=on_death, lease=lease)
     if isinstance(study.sampler, CrashSampler):
         settings = settings.over(study.sampler.given)
     settings = settings.over(reading.declared)
-    space = dict(settings.space or common(reading.trials) or company(reading.trials, ()))
-    axes = Axes(space)
+    found, structure = settings.space, settings.structure
+    if found is None and (inferred := branches(reading.trials)) is not None:
+        found, structure = inferred
+    space = dict(found or common(reading.trials) or company(reading.trials, ()))
+    axes = Axes(space, structure, settings.rules or ())
     if not len(axes):
         raise ValueError("study must have a trial with a parameter to look at; it has none. Run one first.")
     return Insight(Snapshot.of(reading, axes, settings), singles(space))

@@ -8,6 +8,7 @@ STATE, REASON, BLAME = "crashbo:state", "crashbo:reason", "crashbo:blame"
 CENSORED, P_SAFE = "crashbo:censored", "crashbo:p_safe"
 REACHED, UNMEASURED = "crashbo:reached", "crashbo:unmeasured"
 RISES = "crashbo:rises"
+RAN, CONTEXT = "crashbo:ran", "crashbo:context"
 PROPOSAL, LEASE = "crashbo:proposal", "crashbo:lease"
 HEARTBEAT, DEATH = "crashbo:heartbeat", "crashbo:death"
 STEADY = "crashbo:lease:steady"  # the end of a lease that no change of the clock moves

@@ -9,7 +9,6 @@ from typing import Any
 
 import optuna
 from optuna import Study as OptunaStudy
-from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
 from optuna.storages import BaseStorage
 from optuna.trial import FrozenTrial, TrialState
 
@@ -17,14 +16,14 @@ from crashbo.integrations.optuna import clock, deaths, keys, stored, studies, wr
 from crashbo.integrations.optuna.atomic import atomic
 from crashbo.integrations.optuna.proposer import Batch, Planned
 from crashbo.integrations.optuna.settings import Settings, declared_in, user_attrs
-from crashbo.integrations.optuna.spaces import Distributions, widened
+from crashbo.integrations.optuna.spaces import space_of, widened
 from crashbo.integrations.optuna.stored import Reading
 from crashbo.integrations.optuna.studies import direction_of, goals_of
 from crashbo.integrations.optuna.writing import End
 from crashbo.optimizer.objectives import Direction
 from crashbo.optimizer.records import Trial
 from crashbo.optimizer.told import Told
-from crashbo.search.space import Choice, Float, Int, Parameter, Space
+from crashbo.search.space import Space
 
 
 class _Taken(Exception):
@@ -134,7 +133,8 @@ class Ledger:
         trial = stored.single(found, attrs, settings)
         if trial is None:
             return self._entry_among_all(number)
-        return _entry(found, trial, attrs, settings, list(settings.space)), settings, attrs
+        space = space_of(settings.space, settings.structure)
+        return _entry(found, trial, attrs, settings, space), settings, attrs
 
     def _entry_among_all(self, number: int) -> tuple[Entry, Settings, Mapping[str, Any]] | None:
         reading = self.read()
@@ -205,7 +205,7 @@ class Ledger:
                 state=End(-1, told).state,
                 values=writing.values_of(told, self.study),
                 params=dict(params),
-                distributions={name: widened(d, params[name]) for name, d in distributions.items()},
+                distributions={name: widened(d, params[name]) for name, d in distributions.items() if name in params},
                 user_attrs=writing.attrs_of(told, self.study),
                 system_attrs=dict(notes),
             )
@@ -263,17 +263,17 @@ class Ledger:
         settings = batch.snapshot.settings
         trial = stored.single(written, {}, settings)
         assert trial is not None
-        return _entry(written, trial, {}, settings, list(batch.distributions))
+        return _entry(written, trial, {}, settings, space_of(batch.distributions, settings.structure))
 
 
 def entries_of(reading: Reading) -> list[Entry]:
     """Every trial, in order of number."""
-    settings, names = reading.declared, list(reading.distributions)
-    kept = reading.memo["entry", settings.lease, *names]
+    settings, space = reading.declared, space_of(reading.distributions, reading.structure)
+    kept = reading.memo["entry", settings.lease, *space.parameters]
 
     def entry(frozen: FrozenTrial, trial: Trial) -> Entry:
         def made(trial: Trial) -> Entry:
-            return _entry(frozen, trial, reading.attrs, settings, names)
+            return _entry(frozen, trial, reading.attrs, settings, space)
 
         changes = not frozen.state.is_finished() or f"{keys.CORRECTED}{trial.number}" in reading.attrs
         return made(trial) if changes else kept.of(trial.number, trial, made)
@@ -281,14 +281,7 @@ def entries_of(reading: Reading) -> list[Entry]:
     return [entry(frozen, trial) for frozen, trial in zip(reading.trials, reading.records(settings), strict=True)]
 
 
-def space_of(distributions: Distributions) -> Space:
-    """The parameters as a space, for users."""
-    return Space({name: _parameter(d) for name, d in distributions.items()})
-
-
-def _entry(
-    frozen: FrozenTrial, trial: Trial, attrs: Mapping[str, Any], settings: Settings, names: Sequence[str]
-) -> Entry:
+def _entry(frozen: FrozenTrial, trial: Trial, attrs: Mapping[str, Any], settings: Settings, space: Space) -> Entry:
     notes = frozen.system_attrs
     correction = attrs.get(f"{keys.CORRECTED}{trial.number}") or {}
     when = frozen.datetime_complete or frozen.datetime_start
@@ -296,12 +289,12 @@ def _entry(
     if lease is None and settings.lease is not None and frozen.datetime_start is not None:
         lease = frozen.datetime_start.timestamp() + settings.lease
     running = frozen.state == TrialState.RUNNING
-    ordered = {name: trial.params[name] for name in names if name in trial.params}
+    ordered = {name: trial.params[name] for name in space.parameters if name in trial.params}
     return Entry(
         trial=replace(trial, params=ordered or trial.params),
         id=frozen._trial_id,
         queued=frozen.state == TrialState.WAITING,
-        choosing=running and not all(name in frozen.params for name in names),
+        choosing=running and bool(space.conditions.lacking(frozen.params)),
         lease=lease if running else None,
         late=stored.died(frozen, attrs, settings) or trial.reason == deaths.EXPIRED,
         request=notes.get(keys.REQUEST),
@@ -328,12 +321,3 @@ def _running(order: Order, batch: Batch) -> FrozenTrial:
         user_attrs={} if suggestion.p_safe is None else {keys.P_SAFE: suggestion.p_safe},
         system_attrs=notes | clock.lease_of(order.lease or batch.snapshot.settings.lease),
     )
-
-
-def _parameter(d: BaseDistribution) -> Parameter:
-    """A distribution as a parameter, for users."""
-    if isinstance(d, CategoricalDistribution):
-        return Choice(d.choices if len(d.choices) > 1 else (*d.choices, "—"))
-    assert isinstance(d, FloatDistribution | IntDistribution)
-    kind = Float if isinstance(d, FloatDistribution) else Int
-    return kind(d.low, d.high if d.high > d.low else d.low + 1, log=d.log)  # type: ignore[arg-type]

@@ -62,27 +62,30 @@ class Proposer:
         self._part: Batch | None = None  # the last of them
         self._kept: tuple[Planned, ...] = ()  # of that: those that nobody has asked for yet
 
-    def propose(self, count: int, turn: int = 0) -> Batch:
+    def propose(self, count: int, turn: int = 0, context: Mapping[str, Any] | None = None) -> Batch:
         """The next trials: first queued ones, then those to be tried again, then proposals of the models, from one fit.
 
         Args:
             count: number of trials.
             turn: number of earlier attempts that failed because others took the same points.
+            context: what is met now, where the study has contexts.
         """
-        parts = list(self._stream(count, turn))
+        parts = list(self._stream(count, turn, context))
         return replace(parts[0], planned=tuple(p for part in parts for p in part.planned))
 
     def learn(self, key: Any, memory: Any) -> None:
         """The memory of a fit that somebody else made, of the models of that key (`models_of`)."""
         self._heard[key] = memory
 
-    def some(self, count: int, turn: int = 0, *, onward: bool = False) -> Batch | None:
+    def some(
+        self, count: int, turn: int = 0, *, onward: bool = False, context: Mapping[str, Any] | None = None
+    ) -> Batch | None:
         """The first of the next `count` trials, as soon as they are chosen; `onward`, more from the same fit.
 
         None if that has no more to give: then nothing is chosen, and the storage is to be read again.
         """
         if not onward:
-            self._parts, self._kept = self._stream(count if count < CROWD else MOST, turn), ()
+            self._parts, self._kept = self._stream(count if count < CROWD else MOST, turn, context), ()
         if not self._kept:
             self._part = next(self._parts, None)
             self._kept = () if self._part is None else self._part.planned
@@ -91,18 +94,19 @@ class Proposer:
         given, self._kept = self._kept[:count], self._kept[count:]
         return replace(self._part, planned=given)
 
-    def _stream(self, count: int, turn: int) -> Iterator[Batch]:
+    def _stream(self, count: int, turn: int, context: Mapping[str, Any] | None = None) -> Iterator[Batch]:
         """The next trials, a few at a time."""
+        met = dict(context or {})
         reading = Reading.of(self._study)
-        axes = Axes(reading.distributions)
+        axes = _axes(reading)
         snapshot = Snapshot.of(reading, axes, reading.declared)
         queue = [t for t in reading.trials if t.state == TrialState.WAITING][:count]
         seed = TrialSeed(seed_of(self._study, reading.trials), len(reading.trials), turn)
         single = singles(reading.distributions)
         unplaced = any(t.state == TrialState.RUNNING and not t.params for t in reading.trials)
-        planned = [Planned(self._wished(reading, axes, t, seed), t._trial_id) for t in queue]
-        planned += map(Planned, _tried_again(reading)[: count - len(planned)])
-        more = self._suggestions(count - len(planned), snapshot, seed) if len(planned) < count else ()
+        planned = [Planned(self._wished(reading, axes, t, seed, met), t._trial_id) for t in queue]
+        planned += map(Planned, _tried_again(reading, met)[: count - len(planned)])
+        more = self._suggestions(count - len(planned), snapshot, seed, met) if len(planned) < count else ()
         for some in chain([planned] if planned else [], (list(map(Planned, part)) for part in more)):
             chosen = tuple(_with(p, single) for p in some)
             yield Batch(snapshot, reading.distributions, chosen, len(reading.trials), unplaced)
@@ -112,29 +116,34 @@ class Proposer:
         reading = Reading.of(self._study)
         if reading.declared.space is None or any(t.state == TrialState.WAITING for t in reading.trials):
             return  # a queued trial needs no proposal
-        if _tried_again(reading):
+        if _tried_again(reading, {}) or reading.structure.contexts:
             return
-        snapshot = Snapshot.of(reading, Axes(reading.declared.space), reading.declared)
+        snapshot = Snapshot.of(reading, _axes(reading), reading.declared)
         seed = TrialSeed(seed_of(self._study, reading.trials), len(reading.trials))
         if self._ahead is None or self._ahead[0] != _question(snapshot, seed):
             self._ahead = _question(snapshot, seed), next(self._chosen(1, snapshot, {}, seed))
 
-    def _suggestions(self, count: int, snapshot: Snapshot, seed: TrialSeed) -> Iterable[tuple[Suggestion, ...]]:
+    def _suggestions(
+        self, count: int, snapshot: Snapshot, seed: TrialSeed, met: Mapping[str, Any]
+    ) -> Iterable[tuple[Suggestion, ...]]:
         if not len(snapshot.axes):  # every parameter has a single value
             return [(Suggestion({}, "design", None, None, True),) * count]
         ahead, self._ahead = self._ahead, None
         if ahead is not None and len(ahead[1]) >= count and ahead[0] == _question(snapshot, seed):
             return [ahead[1][:count]]
-        return self._chosen(count, snapshot, {}, seed)
+        return self._chosen(count, snapshot, met, seed)
 
-    def _wished(self, reading: Reading, axes: Axes, trial: FrozenTrial, seed: TrialSeed) -> Suggestion:
+    def _wished(
+        self, reading: Reading, axes: Axes, trial: FrozenTrial, seed: TrialSeed, met: Mapping[str, Any]
+    ) -> Suggestion:
         """A queued setting; parameters that it leaves open are chosen by the models."""
         others = Snapshot.of(reading, axes, reading.declared, without=trial.number)
         wishes = {name: v for name, v in trial.system_attrs.get("fixed_params", {}).items() if name in axes.names}
+        wishes |= met
         if axes.place(wishes):
             return others.wished(wishes, self._memories.get(models_of(others)))
         fixed = enqueued(trial, {name: axes.axis(name).distribution for name in axes.names})
-        return next(self._chosen(1, others, fixed, seed))[0]
+        return next(self._chosen(1, others, {**fixed, **met}, seed))[0]
 
     def _chosen(
         self, count: int, snapshot: Snapshot, fixed: Mapping[str, Any], seed: TrialSeed
@@ -172,12 +181,20 @@ class Proposer:
             self._fitted[key] = new["fitted_at"]
 
 
-def _tried_again(reading: Reading) -> list[Suggestion]:
+def _axes(reading: Reading) -> Axes:
+    return Axes(reading.distributions, reading.structure, reading.declared.rules or ())
+
+
+def _tried_again(reading: Reading, met: Mapping[str, Any]) -> list[Suggestion]:
     """The settings of workers that died, to be tried once more."""
-    wanted = reading.distributions
-    dead = [t for t in reading.deaths(reading.declared).untried if deaths.fits(t, wanted, {})]
+    wanted, when = reading.distributions, reading.structure.when
+    dead = [
+        t
+        for t in reading.deaths(reading.declared).untried
+        if deaths.fits(t, {n: d for n, d in wanted.items() if n not in when or n in deaths.params_of(t)}, {})
+    ]
     found = map(Suggestion.again_at, dead)
-    return [replace(s, params={name: s.params[name] for name in wanted}) for s in found]
+    return [replace(s, params={n: s.params[n] for n in wanted if n in s.params} | met) for s in found]  # type: ignore[operator]
 
 
 def models_of(snapshot: Snapshot) -> tuple[Any, ...]:

@@ -22,7 +22,17 @@ from crashbo.integrations.optuna import deaths, keys, memories, stored, writing
 from crashbo.integrations.optuna.clock import lease_of
 from crashbo.integrations.optuna.settings import Settings, declared
 from crashbo.integrations.optuna.snapshot import Snapshot, Suggestion, TrialSeed, seed_of
-from crashbo.integrations.optuna.spaces import Axes, common, company, enqueued, holds, settled
+from crashbo.integrations.optuna.spaces import (
+    NO_STRUCTURE,
+    Axes,
+    Structure,
+    branches,
+    common,
+    company,
+    enqueued,
+    holds,
+    settled,
+)
 from crashbo.integrations.optuna.stored import Reading
 from crashbo.optimizer.records import Crash, Fault, Stopped, Void
 from crashbo.optimizer.study import Constraints, Options, takes_options_of_optuna
@@ -86,24 +96,32 @@ class CrashSampler(BaseSampler):
         """The space, given or declared; else the parameters that all trials share, including failed ones."""
         reading = Reading.of(study)
         self._latest = _key(study, trial), reading
-        space = self.given.over(reading.declared).space
-        if space is None:
-            space = common([t for t in reading.trials if t.number != trial.number])
+        space = self._space(trial, reading)[0]
         return {name: d for name, d in space.items() if not d.single()}
+
+    def _space(self, trial: FrozenTrial, reading: Reading) -> tuple[Mapping[str, BaseDistribution], Structure]:
+        """The space, given or declared; else that of the trials, with what exists beside values of others."""
+        settings = self.given.over(reading.declared)
+        if settings.space is not None:
+            return settings.space, settings.structure
+        others = [t for t in reading.trials if t.number != trial.number]
+        return branches(others) or (common(others), NO_STRUCTURE)
 
     def sample_relative(
         self, study: OptunaStudy, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
     ) -> dict[str, Any]:
         """The next point of the shared parameters."""
-        axes = Axes(search_space)
-        if not len(axes):
-            return {}
         latest, self._latest = self._latest, None
         reading = latest[1] if latest is not None and latest[0] == _key(study, trial) else Reading.of(study)
-        again = self._try_again(study, trial, search_space, reading)
+        structure = self._space(trial, reading)[1]
+        axes = Axes(search_space, structure, self.given.over(reading.declared).rules or ())
+        if not len(axes):
+            return {}
+        again = self._try_again(study, trial, search_space, reading, structure)
         if again is not None:
-            return {name: again[name] for name in search_space}
-        return self._propose(study, trial, axes, enqueued(trial, search_space), reading)
+            return {name: again[name] for name in search_space if name in again}
+        fixed = enqueued(trial, search_space) | _met(study, trial, structure)
+        return self._propose(study, trial, axes, fixed, reading)
 
     def sample_independent(
         self, study: OptunaStudy, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
@@ -126,7 +144,8 @@ class CrashSampler(BaseSampler):
         distributions = {**usual, **known, param_name: param_distribution}
         fixed = enqueued(trial, usual) | {name: trial.params[name] for name in known}
         fixed.pop(param_name, None)
-        return self._propose(study, trial, Axes(distributions), fixed, reading)[param_name]
+        rules = self.given.over(reading.declared).rules or ()
+        return self._propose(study, trial, Axes(distributions, rules=rules), fixed, reading)[param_name]
 
     def before_trial(self, study: OptunaStudy, trial: FrozenTrial) -> None:
         """Start the trial's lease, and note whether its worker has a heartbeat."""
@@ -161,13 +180,19 @@ class CrashSampler(BaseSampler):
         return {**self.__dict__, "_memories": {}, "_latest": None}
 
     def _try_again(
-        self, study: OptunaStudy, trial: FrozenTrial, wanted: Mapping[str, BaseDistribution], reading: Reading
+        self,
+        study: OptunaStudy,
+        trial: FrozenTrial,
+        wanted: Mapping[str, BaseDistribution],
+        reading: Reading,
+        structure: Structure = NO_STRUCTURE,
     ) -> dict[str, Any] | None:
         """The setting of a worker that died, if nobody has tried it since; of several workers, only one gets it."""
         if "fixed_params" in trial.system_attrs or deaths.tries_again(trial) is not None:
             return None
         for dead in reading.deaths(self.given.over(reading.declared)).untried:
-            if not deaths.fits(dead, wanted, trial.params):
+            there = {n: d for n, d in wanted.items() if n not in structure.when or n in deaths.params_of(dead)}
+            if not deaths.fits(dead, there, trial.params):
                 continue
             chosen = Suggestion.again_at(dead)
             self._publish(study, trial, chosen)
@@ -231,6 +256,13 @@ class CrashSampler(BaseSampler):
         storage.set_trial_system_attr(trial._trial_id, keys.PROPOSAL, asdict(chosen))
         if chosen.p_safe is not None:
             storage.set_trial_user_attr(trial._trial_id, keys.P_SAFE, chosen.p_safe)
+
+
+def _met(study: OptunaStudy, trial: FrozenTrial, structure: Structure) -> dict[str, Any]:
+    """The context that was given with a trial."""
+    if not structure.contexts:
+        return {}
+    return dict(study._storage.get_trial(trial._trial_id).system_attrs.get(keys.CONTEXT) or {})
 
 
 def _key(study: OptunaStudy, trial: FrozenTrial) -> tuple[int, int]:

@@ -12,7 +12,7 @@ from optuna import Study as OptunaStudy
 from optuna.distributions import BaseDistribution, distribution_to_json, json_to_distribution
 
 from crashbo.integrations.optuna.keys import SETTINGS
-from crashbo.integrations.optuna.spaces import distributions_of
+from crashbo.integrations.optuna.spaces import NO_STRUCTURE, Structure, distributions_of, space_of
 from crashbo.integrations.optuna.studies import goals_of
 from crashbo.optimizer import saving
 from crashbo.optimizer.objectives import Direction, check_reference
@@ -31,6 +31,7 @@ class Settings:
     on_fail: Fault | None = None
     on_death: Fault | None = None
     lease: float | None = None
+    structure: Structure = NO_STRUCTURE  # of the space
 
     @staticmethod
     def of(
@@ -55,7 +56,10 @@ class Settings:
                     "Leave it out."
                 )
         said = {name: v for name, v in {"constraints": constraints, **options}.items() if v is not None}
-        return Settings(_distributions(space), checked(said), on_fail, on_death, lease)
+        found, structure, taken = _distributions(space), _structure(space), checked(said)
+        if found is not None:
+            space_of(found, structure).with_rules(taken.get("rules", ())).check_rules()
+        return Settings(found, taken, on_fail, on_death, lease, structure)
 
     def over(self, others: "Settings") -> "Settings":
         """These settings, completed by others."""
@@ -65,6 +69,7 @@ class Settings:
             self.on_fail or others.on_fail,
             self.on_death or others.on_death,
             others.lease if self.lease is None else self.lease,
+            others.structure if self.space is None else self.structure,
         )
 
     def with_goals(self, goals: Mapping[str, Direction]) -> "Settings":
@@ -94,6 +99,8 @@ class Settings:
         here = {*costs, *space.parameters, *(c.name for c in constraints)}  # of all that was ever declared
         for name in ("noise", "units"):
             said[name] = {key: value for key, value in (self.options.get(name) or {}).items() if key in here}
+        # What a rule names and no trial here has does not exist: then it holds.
+        said["rules"] = [rule for rule in self.rules or () if rule.names <= set(space.parameters)]
         return Study.of(space, **said)
 
     def to_json(self) -> str:
@@ -104,6 +111,7 @@ class Settings:
             "on_fail": self.on_fail,
             "on_death": self.on_death,
             "lease": self.lease,
+            "structure": self.structure.out(),
         }
         return json.dumps({name: value for name, value in out.items() if value is not None}, default=saving.plain)
 
@@ -113,7 +121,8 @@ class Settings:
         saved = json.loads(text)
         space = {name: json_to_distribution(d) for name, d in saved["space"].items()} if "space" in saved else None
         options = checked({name: OPTIONS[name].back(saved[name]) for name in OPTIONS if name in saved})
-        return Settings(space, options, saved.get("on_fail"), saved.get("on_death"), saved.get("lease"))
+        structure = Structure.back(saved.get("structure"))
+        return Settings(space, options, saved.get("on_fail"), saved.get("on_death"), saved.get("lease"), structure)
 
 
 @takes_options_of_optuna
@@ -139,7 +148,8 @@ def declare(
     """
     said = Settings.of(space=space, constraints=constraints, on_fail=on_fail, on_death=on_death, lease=lease, **options)
     for name, value in said.options.items():
-        if own.is_named(OPTIONS[name].out(value)):
+        plain = OPTIONS[name].out(value)
+        if own.is_named(plain) or (name == "rules" and any(map(own.is_named, plain))):
             raise ValueError(
                 f"{name} must be one of crashbo's to be declared, since a storage cannot hold your own; got {value!r}. "
                 f"Pass it to every worker: CrashSampler({name}=...)."
@@ -164,6 +174,13 @@ def user_attrs(study: OptunaStudy) -> dict[str, Any]:
 def declared_in(attrs: Mapping[str, Any]) -> Settings:
     """The settings declared in a study's user attributes."""
     return Settings() if SETTINGS not in attrs else Settings.from_json(attrs[SETTINGS])
+
+
+def _structure(space: Any) -> Structure:
+    """What the distributions of a space do not say; of Optuna's own there is nothing more."""
+    if space is None or (isinstance(space, Mapping) and all(isinstance(d, BaseDistribution) for d in space.values())):
+        return NO_STRUCTURE
+    return Structure.of(Space.of(space))
 
 
 def _distributions(space: Any) -> dict[str, BaseDistribution] | None:

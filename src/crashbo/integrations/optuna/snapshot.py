@@ -22,6 +22,7 @@ from crashbo.optimizer.records import Trial
 from crashbo.optimizer.study import Study
 from crashbo.optimizer.view import View
 from crashbo.search.design import Design
+from crashbo.search.space import Space
 
 _NEAR = 0.01  # of the unit cube: least distance, in some coordinate, of two suggestions made at the same time
 _SAME = 1e-6
@@ -101,6 +102,11 @@ class Snapshot:
             tuple(t for t in placed if t.state == "void" and voids[t.number] <= whole),
         )
 
+    @property
+    def space(self) -> Space:
+        """The models', with its rules."""
+        return self.study.space
+
     def view(self) -> View:
         """What the models say about these trials."""
         return View.of(self.study, self.trials)
@@ -133,20 +139,22 @@ class Snapshot:
         }
         held = self.study.changed(self.study.space.with_fixed(self.axes.inward(fixed)))
         optimizer = Optimizer.restored(held, (*self.trials, *self.known), state)
-        for i, some in enumerate(optimizer.ask_stream(count)):
+        met = {name: held.space.fixed[name] for name in held.space.contexts if name in held.space.fixed}
+        for i, some in enumerate(optimizer.ask_stream(count, met or None)):
             memory = optimizer.state()["memory"] if i == 0 else memory  # the fit is that of the first
             yield tuple(self._suggestion(trial, fixed) for trial in some), memory
 
     def wished(self, params: Mapping[str, Any], memory: Any) -> Suggestion:
         """A point chosen by the user, with its P(safe) if that is known."""
         inward = self.axes.inward(params)
-        known = any(t.counts for t in self.trials) and self.axes.space.accepts(inward)
+        known = any(t.counts for t in self.trials) and self.study.space.accepts(inward)
         optimizer = Optimizer.restored(self.study, self.trials, {"memory": memory})
         return Suggestion(dict(params), "start", float(optimizer.p_safe(inward)) if known else None, None, True)
 
     def _suggestion(self, trial: Trial, fixed: Mapping[str, Any]) -> Suggestion:
         p_safe, p_model = (None if p is None else float(p) for p in (trial.p_safe, trial.p_model))
-        params = {**self.axes.outward(trial.params), **fixed}
+        params = self.axes.outward(trial.params)
+        params |= {name: value for name, value in fixed.items() if name in params}
         return Suggestion(params, trial.origin, p_safe, p_model, bool(trial.admissible))
 
     def rivals(self, suggestion: Suggestion, under_way: Sequence[Trial]) -> list[int]:

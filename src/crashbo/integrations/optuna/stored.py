@@ -22,6 +22,7 @@ from crashbo.integrations.optuna.keys import (
     CORRECTED,
     MEASURED,
     PROPOSAL,
+    RAN,
     REACHED,
     REASON,
     RISES,
@@ -30,7 +31,7 @@ from crashbo.integrations.optuna.keys import (
 )
 from crashbo.integrations.optuna.memo import Memo, memo_of
 from crashbo.integrations.optuna.settings import Settings, declared_in, user_attrs
-from crashbo.integrations.optuna.spaces import common
+from crashbo.integrations.optuna.spaces import Structure, common
 from crashbo.integrations.optuna.studies import direction_of, goals_of
 from crashbo.optimizer.objectives import Direction
 from crashbo.optimizer.records import Constraint, Fault, State, Trial
@@ -91,6 +92,11 @@ class Reading:
     def distributions(self) -> dict[str, BaseDistribution]:
         """The parameters: declared, or shared by all trials."""
         return dict(self.declared.space or common(self.trials))
+
+    @property
+    def structure(self) -> Structure:
+        """What the distributions do not say of them."""
+        return self.declared.structure
 
     def records(self, settings: Settings) -> list[Trial]:
         """Every trial as a record, according to these settings."""
@@ -172,6 +178,7 @@ class _Reader:
             p_model=proposal.get("p_model"),
             reached=_readings(attrs.get(REACHED)) if state == "crash" else {},
             rises=_readings(attrs.get(RISES)) if state == "crash" else {},
+            as_run=dict(attrs.get(RAN) or {}) if state != "pending" else {},
         )
 
     def _cost(self, trial: FrozenTrial) -> Any:

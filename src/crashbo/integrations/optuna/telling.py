@@ -3,7 +3,8 @@
 May import optimizer and below, and Optuna.
 """
 
-from typing import Unpack
+from collections.abc import Mapping
+from typing import Any, Unpack
 
 import optuna
 from optuna import Study as OptunaStudy
@@ -13,8 +14,9 @@ from crashbo.integrations.optuna import writing
 from crashbo.integrations.optuna.clock import lease_of
 from crashbo.integrations.optuna.corrections import Correction, Version
 from crashbo.integrations.optuna.deaths import EXPIRED, expired
-from crashbo.integrations.optuna.keys import DEATH, MEASURED
+from crashbo.integrations.optuna.keys import CONTEXT, DEATH, MEASURED
 from crashbo.integrations.optuna.settings import Settings, declared
+from crashbo.integrations.optuna.spaces import holds, space_of
 from crashbo.integrations.optuna.stored import Reading, died, first_told, records
 from crashbo.integrations.optuna.writing import End
 from crashbo.optimizer.records import Trial
@@ -34,14 +36,33 @@ def measure(trial: optuna.Trial, /, **values: float) -> None:
         trial.set_user_attr(MEASURED + name, float(value))
 
 
-def ask(study: OptunaStudy) -> optuna.Trial:
-    """The next trial, with all its parameters, of a study whose space was declared."""
-    space = declared(study).space
-    if space is None:
+def ask(study: OptunaStudy, context: Mapping[str, Any] | None = None) -> optuna.Trial:
+    """The next trial, with all its parameters, of a study whose space was declared.
+
+    Args:
+        study: whose space was declared.
+        context: what is met now, a value for each Context of the space.
+    """
+    settings = declared(study)
+    if settings.space is None:
         raise ValueError(
             "study must have a declared space to be asked; it has none. Call declare(study, space=...), or study.ask()."
         )
-    return study.ask(fixed_distributions=dict(space))
+    if not settings.structure.when and not settings.structure.contexts and context is None:
+        return study.ask(fixed_distributions=dict(settings.space))
+    space = space_of(settings.space, settings.structure)
+    met = dict(space.in_context(context).fixed)
+    for name, value in met.items():
+        if not holds(settings.space[name], value):
+            raise ValueError(f"{name} must lie within its range for Optuna; got {value!r}. Widen it in declare.")
+    trial = study.ask()
+    if met:
+        study._storage.set_trial_system_attr(trial._trial_id, CONTEXT, met)
+    names = [name for name in space.parameters if name not in space.conditions.conditional]
+    for name in (*names, *space.conditions.conditional):
+        if name in names or name in space.conditions.lacking(trial.params):
+            trial._suggest(name, settings.space[name])
+    return trial
 
 
 @takes_said
@@ -64,6 +85,7 @@ def tell(study: OptunaStudy, trial: optuna.Trial | int, *, replace: bool = False
         raise ValueError(f"trial {number} must be running to be told; it is {found.state.name}. {remedy}")
     settings = reading.declared
     told = judge(Told.of(**said), settings.constraints, reading.goals)
+    told = told.settled(found.params, space_of(reading.distributions, reading.structure)) if told.as_run else told
     if found.state.is_finished():
         before = reading.records(settings)[number]
         Correction.of(reading.attrs, before, first_told(found, settings)).changed(Version(told), "tell").write(study)

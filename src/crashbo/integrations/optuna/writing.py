@@ -42,9 +42,9 @@ def attrs_of(told: Told, study: OptunaStudy) -> dict[str, Any]:
     for key, names in ((keys.BLAME, told.blame), (keys.CENSORED, told.censored)):
         if names:
             attrs[key] = list(names)
-    for key, readings in ((keys.REACHED, told.reached), (keys.RISES, told.rises)):
-        if readings:
-            attrs[key] = dict(readings)
+    for key, values in ((keys.REACHED, told.reached), (keys.RISES, told.rises), (keys.RAN, told.as_run)):
+        if values:
+            attrs[key] = dict(values)
     if isinstance(told.cost, Mapping) and (unmeasured := [name for name in goals_of(study) if name not in told.cost]):
         attrs[keys.UNMEASURED] = unmeasured
     return attrs

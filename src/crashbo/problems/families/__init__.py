@@ -22,6 +22,7 @@ from crashbo.problems.families import (
     instance,
     islands,
     mixed,
+    people,
     random_functions,
     stored,
     structure,
@@ -49,7 +50,7 @@ TUNING = range(100)  # seeds; those beyond are for reporting
 
 _FAMILIES: dict[str, Family] = {
     family.name: family
-    for module in (random_functions, driven, bowls, islands, structure, causes, mixed)
+    for module in (random_functions, driven, bowls, islands, structure, causes, mixed, people)
     for family in module.FAMILIES
 }
 LOWEST = 2  # parameters

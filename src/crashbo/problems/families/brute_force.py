@@ -41,8 +41,8 @@ class _Scaled(NamedTuple):
         return (self.instance.cost(U) - self.zero) / self.unit
 
     def excess(self, U: Array) -> Array:
-        """Margins; it crashes where one is above zero."""
-        return self.instance.excess(U) if self.crashes else np.full((len(U), 1), -1.0)
+        """Margins; it crashes where one is above zero, or breaks a rule."""
+        return self.instance.excess(U) if self.crashes else self.instance.forbidden(U)
 
     def safe_cost(self, U: Array) -> Array:
         """Infinite where it crashes."""

@@ -5,13 +5,13 @@ May import the public API, from the modules that define it, and `problem`.
 
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from crashbo.problems.families.landscape import Array, Cause, Dial, Family, Function, Kind, Landscape
+from crashbo.problems.families.landscape import MIDDLE, Array, Cause, Dial, Family, Function, Half, Kind, Landscape
 from crashbo.problems.problem import Episode, Limit, Problem, noisy_readings
 from crashbo.search.space import Choice, Float, Int
 
@@ -34,6 +34,10 @@ class Column(NamedTuple):
             assert self.levels is not None
             return float(self.levels[self.parameter.options.index(value)])
         return self.parameter.encode(value)[0]
+
+    def exists(self, values: Mapping[str, Any]) -> bool:
+        """Whether it does beside these values of others."""
+        return all(values[name] in allowed for name, allowed in (self.parameter.when or {}).items())
 
     def value(self, u: float) -> Any:
         """The value at a coordinate."""
@@ -128,20 +132,42 @@ class Instance:
         return self.unit * self.landscape.cost(U) + self.zero
 
     def excess(self, U: Array) -> Array:
-        """Margins of all causes, (m, G): it crashes where one is above zero."""
-        return np.stack([margin(U) for margin in self.margins], axis=1)
+        """Margins of all causes, (m, G): it crashes where one is above zero; then those of all rules, likewise."""
+        return np.stack([margin(U) for margin in self.margins] + self._broken(U), axis=1)
+
+    def forbidden(self, U: Array) -> Array:
+        """Margins of the rules alone, (m, R); -1 where there is none."""
+        return np.stack(self._broken(U) or [np.full(len(U), -1.0)], axis=1)
+
+    def _broken(self, U: Array) -> list[Array]:
+        return [rule.excess(U) for rule in self.landscape.rules]
 
     def uniform(self, count: int, rng: np.random.Generator) -> Array:
         """Points all over the space, (count, D)."""
-        return _uniform(self.columns, count, rng)
+        return self.landscape.existing(_uniform(self.columns, count, rng, self.landscape.rules))
 
     def params(self, u: Array) -> dict[str, Any]:
         """The params at a point."""
-        return {name: column.value(x) for (name, column), x in zip(self._named.items(), u, strict=True)}
+        values = {name: column.value(x) for (name, column), x in zip(self._named.items(), u, strict=True)}
+        return {name: value for name, value in values.items() if self._named[name].exists(values)}
 
     def point(self, params: Mapping[str, Any]) -> Array:
-        """The point of some params, (1, D)."""
-        return np.array([[column.coordinate(params[name]) for name, column in self._named.items()]])
+        """The point of some params, (1, D); what does not exist makes no difference."""
+        pairs = self._named.items()
+        return np.array([[column.coordinate(params[name]) if name in params else MIDDLE for name, column in pairs]])
+
+    @property
+    def rules(self) -> tuple[str, ...]:
+        """The rules in words, of the params."""
+        return tuple(self._words(rule) for rule in self.landscape.rules)
+
+    def _words(self, rule: Half) -> str:
+        terms = []
+        for (name, column), factor in zip(self._named.items(), rule.factors, strict=True):
+            p = column.parameter
+            if factor and isinstance(p, Float):
+                terms.append(f"{factor!r} * ({name} - {p.low!r}) / {p.high - p.low!r}".replace("- -", "+ "))
+        return f"{' + '.join(terms)} <= {rule.level!r}"
 
     def __call__(self, params: Mapping[str, Any]) -> tuple[float, dict[str, float]]:
         """Noise-free cost and measurements at params: one run of the machine."""
@@ -173,6 +199,7 @@ class Instance:
             machine=run_machine,
             start=None if self.begin is None else self.params(self.begin),
             median_safe_cost=self.median,
+            rules=self.rules,
         )
 
 
@@ -188,7 +215,8 @@ def draw(family: Family, dimension: int, seed: int) -> Instance:
     rng = np.random.default_rng([zlib.crc32(family.name.encode()), dimension, seed])
     landscape = family.draw(dimension, rng)
     columns = tuple(_column(kind, rng) for kind in landscape.kinds or _floats(dimension, rng))
-    U = _uniform(columns, _DRAWS, rng)
+    columns = tuple(_beside(column, d, columns[0], landscape.beside) for d, column in enumerate(columns))
+    U = landscape.existing(_uniform(columns, _DRAWS, rng, landscape.rules))
     margins = _margins(landscape.causes, float(rng.uniform(*landscape.shares)), U)
     crashed = np.any([margin(U) > 0.0 for margin in margins], axis=0)
     costs, safe = landscape.cost(U), U[~crashed]
@@ -235,12 +263,25 @@ def _column(kind: Kind, rng: np.random.Generator) -> Column:
     return Column(Float(least, round(least + float(f"{10.0 ** rng.uniform(-1.0, 2.0):.1g}"), 1)), None)
 
 
-def _uniform(columns: tuple[Column, ...], count: int, rng: np.random.Generator) -> Array:
+def _beside(column: Column, d: int, first: Column, beside: Mapping[int, bool]) -> Column:
+    """A column, which may exist only beside some options of the first."""
+    if d not in beside:
+        return column
+    assert isinstance(first.parameter, Choice)
+    assert first.levels is not None
+    options = [
+        o for o, level in zip(first.parameter.options, first.levels, strict=True) if (level > MIDDLE) == beside[d]
+    ]
+    return column._replace(parameter=replace(column.parameter, when={"x1": options}))
+
+
+def _uniform(columns: tuple[Column, ...], count: int, rng: np.random.Generator, rules: tuple[Half, ...] = ()) -> Array:
     U = rng.random((count, len(columns)))
     for d, (_, levels) in enumerate(columns):
         if levels is not None:
             U[:, d] = levels[(U[:, d] * len(levels)).astype(int)]
-    return U
+    kept = U if not rules else U[np.all([rule.excess(U) <= 0.0 for rule in rules], axis=0)]
+    return kept if len(kept) == count else np.vstack([kept, _uniform(columns, count - len(kept), rng, rules)])
 
 
 def _margins(causes: tuple[Cause, ...], share: float, U: Array) -> tuple[Margin, ...]:

@@ -8,7 +8,7 @@ The machine crashes where a load exceeds its level. Levels are set afterwards, s
 m points, D parameters; all functions take (m, D) and return (m,).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
@@ -18,6 +18,8 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 Function = Callable[[Array], Array]
 Kind = Literal["float", "log", "int", "choice"]
+
+MIDDLE = 0.5  # between both halves of the options, and where a parameter that does not exist stands
 
 # What is read where a load stands at `margin`: standard deviations beyond its level, so that it crashes above zero.
 Gauge = Callable[[Array], Array]
@@ -39,6 +41,18 @@ class Cause:
 
 
 @dataclass(frozen=True)
+class Half:
+    """A rule that is known beforehand: factors times coordinates, at most a level."""
+
+    factors: tuple[float, ...]
+    level: float
+
+    def excess(self, U: Array) -> Array:
+        """By how much it is broken; at most zero where it is kept."""
+        return np.asarray(U @ np.array(self.factors) - self.level)
+
+
+@dataclass(frozen=True)
 class Landscape:
     """Everything about a machine but its units.
 
@@ -52,6 +66,8 @@ class Landscape:
         has_start: whether a safe start is given; None leaves it to chance.
         start: where it is, if not at a random safe point of the worse half.
         hints: points where the search for the optimum should look, too, (k, D).
+        beside: coordinates that exist only where the first, a choice, lies in its upper half, or in its lower.
+        rules: known beforehand, of floats.
     """
 
     cost: Function
@@ -63,6 +79,20 @@ class Landscape:
     has_start: bool | None = None
     start: Array | None = None
     hints: Array = field(default_factory=lambda: np.zeros((0, 0)))
+    beside: Mapping[int, bool] = field(default_factory=dict)
+    rules: tuple[Half, ...] = ()
+
+    def existing(self, U: Array) -> Array:
+        """Points with what does not exist there in the middle."""
+        return existing(U, self.beside)
+
+
+def existing(U: Array, beside: Mapping[int, bool]) -> Array:
+    """Points with coordinates in the middle that do not exist there."""
+    known = U.copy() if beside else U
+    for d, upper in beside.items():
+        known[(U[:, 0] > MIDDLE) != upper, d] = MIDDLE
+    return known
 
 
 @dataclass(frozen=True)
