@@ -480,6 +480,35 @@ def test_a_log_of_hundreds_has_pages_and_what_is_told_arrives_alone(browser, sto
         server.kill()
 
 
+def test_several_goals_by_clicking(browser, store):
+    said = {"name": "crane", "parameters": {"x": [0.0, 1.0], "y": [0.0, 1.0]}, "constraints": ["load"]}
+    said |= {"objectives": {"time": "minimize", "payload": "maximize"}, "units": {"time": "s"}}
+    bench = Bench.create(store, Definition.of(said))
+    for x, y in ((0.1, 0.2), (0.4, 0.5), (0.8, 0.1), (0.6, 0.7)):
+        bench.add({"x": x, "y": y}, Told.of(cost={"time": (1 - x) ** 2 + y, "payload": 1 - x**2}, measured={"load": x}))
+    bench.add({"x": 0.9, "y": 0.9}, Told.of(crash="tripped"))
+    server = Server(store).start()
+    try:
+        page = opened(browser, server, viewport={"width": 1280, "height": 900})
+        playwright.expect(page.locator("#study-goal")).to_have_text("lowest time and highest payload", timeout=PATIENCE)
+        playwright.expect(page.locator("#chart-cost .best-dot").first).to_be_visible(timeout=PATIENCE)
+        assert page.locator("#chart-cost .cross").count() >= 1  # the crash stands beside the front
+        page.locator("#chart-cost .hit[data-number='2']").dispatch_event("click")
+        playwright.expect(page.locator("#front-setting")).to_have_text("Trial 2: x 0.8000, y 0.1000", timeout=PATIENCE)
+        page.click("#next")
+        wait_for(page, 5)
+        ready(page)
+        page.click("#tell-success")
+        playwright.expect(page.locator(".now")).to_contain_text("A success has a value", timeout=PATIENCE)
+        page.fill("input[name='c:time']", "0.4")
+        page.click("#tell-success")
+        playwright.expect(page.locator(".last-words")).to_contain_text("time 0.4 s", timeout=PATIENCE)
+        assert bench.trials[5].cost == {"time": 0.4}
+        assert page.errors == []
+    finally:
+        server.kill()
+
+
 def test_the_operator_enters_what_is_met(store, browser):
     parameters = {"drive": [0.0, 1.0], "step": {"low": 0, "high": 1, "step": 0.1}, "heat": {"low": 5, "high": 40}}
     parameters["heat"]["context"] = True

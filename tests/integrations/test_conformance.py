@@ -5,14 +5,14 @@ import pytest
 pytest.importorskip("optuna.testing.pytest_samplers", reason="Optuna has its tests of samplers since 4.8")
 from optuna.testing.pytest_samplers import (
     BasicSamplerTestCase,
+    MultiObjectiveSamplerTestCase,
     RelativeSamplerTestCase,
-    SingleOnlySamplerTestCase,
 )
 
 from crashbo.integrations.optuna import CrashSampler
 
 
-class TestCrashSampler(BasicSamplerTestCase, RelativeSamplerTestCase, SingleOnlySamplerTestCase):
+class TestCrashSampler(BasicSamplerTestCase, RelativeSamplerTestCase, MultiObjectiveSamplerTestCase):
     @pytest.fixture
     def sampler(self):
         return CrashSampler

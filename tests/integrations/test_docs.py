@@ -1,4 +1,4 @@
-"""The code of the pages about dying experiments, Optuna and Dask runs as printed."""
+"""The code of the pages about dying experiments, several goals, Optuna and Dask runs as printed."""
 
 import faulthandler
 import gc
@@ -26,6 +26,12 @@ def test_experiments_that_die(monkeypatch, tmp_path):
     assert len(result.trials) == 30
     assert result.best.cost < 0.05
     assert "killed by signal 11 (SIGSEGV)" in {t.reason for t in result.trials}
+
+
+def test_several_goals():
+    names = run("goals.md")
+    assert len(names["result"].front) > 5
+    assert len(names["study"].directions) == 2
 
 
 def test_an_optuna_study_that_crashes(capsys):

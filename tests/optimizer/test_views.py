@@ -226,7 +226,7 @@ def test_delta_must_be_a_probability(delta):
 def test_a_noise_that_is_known_is_used():
     optimizer = told(15, noise={"cost": 0.25, "load": 0.125})
     models = optimizer.view.models
-    assert models.cost_noise_std == pytest.approx(0.25)
+    assert models.aim.noise_std == pytest.approx(0.25)
     assert models.crash.hypers[0].noise_std == pytest.approx(0.125)
     assert optimizer.constraints[0].noise == 0.125
 

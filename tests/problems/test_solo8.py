@@ -314,3 +314,13 @@ class TestGuard:
         assert flight.stopped is not None
         assert not flight.crash
         assert not flight.tape.current[flight.tape.end :].any()  # the motors are off
+
+
+def test_a_jump_with_two_goals_has_its_height_and_the_energy_that_it_drew(problem, tapes):
+    outcome, tape = solo8.height_and_energy(GENTLE), tapes["gentle"]
+    heat = motors.RESISTANCE * float(np.sum(tape.current[: tape.end] ** 2)) * TICK
+    lifted = MASS * GRAVITY * (outcome.cost["height"] - Plan().rest)
+    assert outcome.cost["height"] == pytest.approx(-problem.truth(GENTLE).cost)
+    assert heat + lifted < outcome.cost["energy"] < 4.0 * (heat + lifted)  # there is friction, and it brakes
+    with pytest.raises(crashbo.Crash, match="tripped"):
+        solo8.height_and_energy(STIFF)

@@ -133,12 +133,12 @@ def test_a_pending_trial_shrinks_expected_improvement_there_and_leaves_the_rest(
     seen = observations(10)
     free = fit(seen)
     X = grid()
-    best = X[[int(np.argmax(LogEI(free.cost, free.eta)(X)))]]
+    best = X[[int(np.argmax(LogEI(free.cost, free.aim.eta)(X)))]]
     waiting = fit(replace(seen, pending=best))
-    assert LogEI(waiting.cost, waiting.eta)(best)[0] < LogEI(free.cost, free.eta)(best)[0] - 1.0
+    assert LogEI(waiting.cost, waiting.aim.eta)(best)[0] < LogEI(free.cost, free.aim.eta)(best)[0] - 1.0
     np.testing.assert_allclose(waiting.cost.predict(0, X)[0], free.cost.predict(0, X)[0], atol=1e-6)
     assert np.all(waiting.cost.predict(0, X)[1] <= free.cost.predict(0, X)[1] + 1e-12)
-    assert waiting.eta == pytest.approx(min(free.eta, free.cost.predict(0, best)[0][0]), abs=1e-6)
+    assert waiting.aim.eta == pytest.approx(min(free.aim.eta, free.cost.predict(0, best)[0][0]), abs=1e-6)
 
 
 def test_a_pending_trial_says_nothing_about_crashes():
@@ -158,7 +158,7 @@ def test_a_warm_fit_agrees_with_a_cold_one(seed):
     np.testing.assert_allclose(np.exp(safety(warm)(grid())), np.exp(safety(cold)(grid())), atol=0.1)
     spread = np.std(cost_of(grid()))
     np.testing.assert_allclose(warm.cost.predict(0, seen.X)[0], cold.cost.predict(0, seen.X)[0], atol=0.05 * spread)
-    np.testing.assert_allclose(warm.eta, cold.eta, atol=0.05 * spread)
+    np.testing.assert_allclose(warm.aim.eta, cold.aim.eta, atol=0.05 * spread)
 
 
 def test_a_memory_of_other_trials_is_lined_up_by_their_numbers():
@@ -212,7 +212,7 @@ def test_a_fit_shared_by_a_batch_is_that_of_the_same_trials_with_others_pending(
     for shared in (alone.at_pending(pending), fit(replace(seen, pending=pending[:1])).at_pending(pending)):
         for got, want in zip(shared.cost.predict(0, grid()), busy.cost.predict(0, grid()), strict=True):
             np.testing.assert_allclose(got, want, atol=1e-10)
-        assert shared.eta == pytest.approx(busy.eta, abs=1e-10)
+        assert shared.aim.eta == pytest.approx(busy.aim.eta, abs=1e-10)
         np.testing.assert_array_equal(safety(shared)(grid()), safety(alone)(grid()))
 
 

@@ -218,4 +218,4 @@ def repeat_best(trials: list[Trial], problem: Problem, rng: np.random.Generator)
 
 def _cost(trial: Trial) -> float:
     assert trial.cost is not None
-    return trial.cost
+    return float(trial.cost)

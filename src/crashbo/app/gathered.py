@@ -34,6 +34,14 @@ class Gathered:
     when: str
     more: list[dict[str, Any]] = field(default_factory=list)  # per trial: id, who told it, when, how long it took
     findings: list[Finding] = field(default_factory=list)
+    front: dict[str, Any] | None = None  # of several goals, see Overview
+
+    @property
+    def leaders(self) -> list[int]:
+        """Numbers of the best trial, or of those on the front."""
+        if self.front is not None:
+            return list(self.front["trials"])
+        return [] if self.best is None else [self.best.number]
 
 
 def gather(bench: Bench, progress: Callable[[float], None] = lambda share: None) -> Gathered:
@@ -71,6 +79,7 @@ def gather(bench: Bench, progress: Callable[[float], None] = lambda share: None)
         when=when,
         more=more,
         findings=findings,
+        front=seen.front(),
     )
 
 

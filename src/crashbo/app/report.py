@@ -65,8 +65,8 @@ def file_name(study: str) -> str:
 
 def to_html(gathered: Gathered, drawn: dict[str, bytes]) -> str:
     """The report as HTML."""
-    name, label = gathered.definition.name, gathered.definition.label
-    goal = f"{'highest' if gathered.definition.study.direction == 'maximize' else 'lowest'} {label}"
+    name = gathered.definition.name
+    goal = " and ".join(goal.wanted for goal in gathered.definition.goals)
     parts = [
         f"<h1>{escape(name)}</h1><p class='soft'>{escape(goal)}{_dates(gathered)}</p>",
         _numbers(gathered),
@@ -87,6 +87,8 @@ def _numbers(g: Gathered) -> str:
     left = crashes_left(g.definition.options.get("risk"), g.trials)
     if left is not None:
         cells.append(left)
+    if g.front is not None and g.front["trials"]:
+        cells += [(str(len(g.front["trials"])), "on the front"), (value_text(g.front["hypervolume"]), "hypervolume")]
     if g.best is not None:
         unit = g.definition.study.units.get("cost", "")
         cells.append((f"{value_text(g.best.cost)} {unit}", f"best, trial {g.best.number}"))
@@ -153,7 +155,40 @@ def _bounds(g: Gathered) -> str:
     return "<h2>Bounds and risk</h2>" + html_page.table(["parameter", "from the study's definition", ""], rows) + risk
 
 
+def _front(g: Gathered) -> str:
+    """The trials on the front of several goals, and a compromise."""
+    members = [t for t in g.trials if g.front is not None and t.number in g.front["trials"]]
+    if not members:
+        return "<p>No trial has succeeded in all goals yet.</p>"
+    units, goals = g.definition.study.units, g.definition.goals
+    names = list(g.definition.space.parameters)
+    head = ["", *(_titled(goal.label, goal.unit) for goal in goals), *(_titled(n, units.get(n, "")) for n in names)]
+    rows = [
+        [
+            f"trial {t.number}",
+            *(value_text(goal.of(t.cost)) for goal in goals),
+            *(value_text(t.params[n]) for n in names),
+        ]
+        for t in sorted(members, key=lambda t: goals[0].of(t.cost))
+    ]
+    if (found := g.recommended) is not None:
+        expected = [value_text(found["cost"][goal.name][0]) for goal in goals]
+        words = f"a compromise, expected, P(safe) {found['p_safe']:.2f}"
+        rows.append([words, *expected, *(value_text(found["params"].get(n)) for n in names)])
+    worst = ", ".join(f"{name} {value_text(value)}" for name, value in ((g.front or {}).get("reference") or {}).items())
+    said = (
+        f"<p class='soft'>No other trial beats these in all goals. The hypervolume is that up to {escape(worst)}.</p>"
+    )
+    return "<h2>Front</h2>" + said + html_page.table(head, rows)
+
+
+def _titled(name: str, unit: str) -> str:
+    return f"{name} ({unit})" if unit else name
+
+
 def _findings(g: Gathered) -> str:
+    if g.definition.study.objectives:
+        return _front(g)
     if g.best is None:
         return "<p>No trial has succeeded yet.</p>"
     units, recommended = g.definition.study.units, g.recommended
@@ -222,6 +257,6 @@ def _date(told_at: str | None) -> str:
 
 def _with_unit(g: Gathered, column: tuple[str, str], names: Mapping[str, str]) -> str:
     kind, name = column
+    name = name.removeprefix(table.COST) if kind == "cost" else name
     unit = g.definition.study.units.get(name, "") if kind or name == "cost" else ""
-    shown = name if kind else names.get(name, name)
-    return f"{shown} ({unit})" if unit else shown
+    return _titled(name if kind else names.get(name, name), unit)

@@ -3,7 +3,8 @@
 Colours have the same meanings as in `plots`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,8 @@ from crashbo.search.space import Choice
 
 _SIZE = 7.6, 3.1  # inch
 _BAND = "#E69F00"
+_GOALS = (MODEL, SUCCESS, LEVEL)  # colours of goals, side by side
+_SAFETY = "safety", "P(safe)", NEXT
 _SAFE = 0.9
 
 
@@ -25,7 +28,7 @@ def draw_all(g: Gathered) -> dict[str, Figure]:
     """All figures for which there are data, by name."""
     if not any(t.counts for t in g.trials):
         return {}
-    out = {"cost": draw_cost(g)}
+    out = {"front": draw_front(g)} if g.definition.study.objectives else {"cost": draw_cost(g)}
     for i, (name, levels) in enumerate(g.history.items()):
         out[f"threshold-{i + 1}"] = draw_level(g, name, levels)
     out["influence"] = draw_influence(g)
@@ -50,6 +53,42 @@ def draw_cost(g: Gathered) -> Figure:
     _rail(axes, [t for t in g.trials if LOOKS[t.state].rail])
     axes.set_ylabel(_with_unit(label, unit))
     return figure
+
+
+def draw_front(g: Gathered) -> Figure:
+    """Every pair of goals: the successes, those on the front joined, and at the edge how many crashed."""
+    pairs = list(combinations(g.definition.goals, 2))
+    figure = Figure(figsize=(7.6, 3.9) if len(pairs) == 1 else (7.6, 3.1 * len(pairs)), layout="constrained")
+    done = [t for t in g.trials if t.state == "success"]
+    members = set((g.front or {}).get("trials", ()))
+    crashes = sum(t.state == "crash" for t in g.trials)
+    for axes, (across, up) in zip(figure.subplots(len(pairs), 1, squeeze=False)[:, 0], pairs, strict=True):
+        dress(axes)
+        title(
+            axes,
+            _plain(f"{up.label} against {across.label}"),
+            f"large dots: on the front; {crashes} crashed, without any",
+        )
+        known = [t for t in done if across.of(t.cost) is not None and up.of(t.cost) is not None]
+        points = {t.number: (across.of(t.cost), up.of(t.cost)) for t in known}
+        axes.plot(
+            *_columns(points[n] for n in points if n not in members), "o", color=SUCCESS, markersize=4, alpha=0.45
+        )
+        on_it = sorted(points[n] for n in points if n in members)
+        if len(pairs) == 1:
+            axes.plot(*_columns(on_it), color=MODEL, linewidth=1.4, zorder=2)
+        axes.plot(*_columns(on_it), "o", color=MODEL, markersize=6.5, zorder=3)
+        if points:
+            axes.set_xlim(*_ends(np.array([p[0] for p in points.values()]), [p[0] for p in on_it]))
+            axes.set_ylim(*_ends(np.array([p[1] for p in points.values()]), [p[1] for p in on_it]))
+        axes.set_xlabel(_with_unit(across.label, across.unit))
+        axes.set_ylabel(_with_unit(up.label, up.unit))
+    return figure
+
+
+def _columns(points: Iterable[tuple[float, float]]) -> tuple[list[float], list[float]]:
+    kept = list(points)
+    return [x for x, _ in kept], [y for _, y in kept]
 
 
 def draw_level(g: Gathered, name: str, levels: list[Level]) -> Figure:
@@ -84,10 +123,12 @@ def draw_influence(g: Gathered) -> Figure:
     words = "share of the variation over the space that involves each"
     figure, axes = panel(size, "Which parameters matter", words)
     names.sort(key=lambda name: max(of[name] for of in g.influence.values()))
-    shown = [("cost", g.definition.label, MODEL), ("safety", "P(safe)", NEXT)]
-    for i, (kind, label, color) in enumerate([s for s in shown if s[0] in g.influence]):
-        at = np.arange(len(names)) + 0.2 - 0.4 * i
-        axes.barh(at, [g.influence[kind][name] for name in names], height=0.36, color=color, label=label)
+    shown = [*((goal.name, goal.label, _GOALS[i]) for i, goal in enumerate(g.definition.goals)), _SAFETY]
+    shown = [s for s in shown if s[0] in g.influence]
+    step = 0.8 / max(len(shown), 2)
+    for i, (kind, label, color) in enumerate(shown):
+        at = np.arange(len(names)) + 0.5 * step * (max(len(shown), 2) - 1) - step * i
+        axes.barh(at, [g.influence[kind][name] for name in names], height=0.9 * step, color=color, label=_plain(label))
     axes.set_yticks(range(len(names)), [_plain(name) for name in names])
     axes.set_xlim(0.0, 1.0)
     axes.set_xlabel("share of the variation", fontsize=9)
@@ -99,14 +140,18 @@ def draw_slice(g: Gathered, found: Slice) -> Figure:
     """Expected cost and P(safe) over two parameters."""
     figure = Figure(figsize=(7.6, 3.7), layout="constrained")
     held = ", ".join(f"{k} {value_text(v, 3)}" for k, v in found.at.items() if k not in found.axes)
-    label, unit = g.definition.label, g.definition.study.units.get("cost", "")
-    panels = figure.subplots(1, 2 if found.cost is not None else 1, squeeze=False)[0]
-    fields = [(found.p_safe, "P(safe)", "RdBu", (0.0, 1.0))]
-    if found.cost is not None:
-        colours = "viridis" if g.definition.study.direction == "maximize" else "viridis_r"
-        fields.insert(0, (found.cost, f"expected {label}", colours, (float(found.cost.min()), float(found.cost.max()))))
+    goals = [] if found.cost is None else g.definition.goals
+    fields = []
+    for goal in goals:
+        field = goal.of(found.cost)
+        colours = "viridis" if goal.direction == "maximize" else "viridis_r"
+        fields.append((field, f"expected {goal.label}", colours, (float(field.min()), float(field.max())), goal.unit))
+    fields.append((found.p_safe, "P(safe)", "RdBu", (0.0, 1.0), "probability"))
+    if len(goals) > 1:
+        figure.set_size_inches(3.8 * len(fields), 3.7)
+    panels = figure.subplots(1, len(fields), squeeze=False)[0]
     x, y = (_coordinates(g, name, values) for name, values in zip(found.axes, found.grid, strict=True))
-    for axes, (field, words, colours, (low, high)) in zip(panels, fields, strict=True):
+    for axes, (field, words, colours, (low, high), unit) in zip(panels, fields, strict=True):
         smooth = not any(isinstance(g.definition.space.parameters[name], Choice) for name in found.axes)
         shading = "gouraud" if smooth else "nearest"
         image = axes.pcolormesh(x, y, field, cmap=colours, vmin=low, vmax=high, shading=shading, rasterized=True)
@@ -118,8 +163,8 @@ def draw_slice(g: Gathered, found: Slice) -> Figure:
         _dots(axes, g, found.axes)
         _name_axes(axes, g, found.axes)
         axes.set_title(_plain(words), loc="left", fontsize=10, fontweight="bold")
-        figure.colorbar(image, ax=axes, fraction=0.05).set_label(_plain(unit) if words != "P(safe)" else "probability")
-    marks = "dots: successes, yellow the best; crosses: crashes"
+        figure.colorbar(image, ax=axes, fraction=0.05).set_label(_plain(unit))
+    marks = f"dots: successes, yellow {'on the front' if len(goals) > 1 else 'the best'}; crosses: crashes"
     if found.forbidden is not None and found.forbidden.any():
         marks += "; grey: a rule forbids it"
     words = f"white line: P(safe) = {_SAFE:g}; {marks}" + (f"\nat {held}" if held else "")
@@ -129,22 +174,23 @@ def draw_slice(g: Gathered, found: Slice) -> Figure:
 
 def draw_line(g: Gathered, found: Slice) -> Figure:
     """Expected cost and P(safe) over the only parameter."""
-    figure = Figure(figsize=(7.6, 4.6), layout="constrained")
-    upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=[3, 2])
+    goals = g.definition.goals
+    figure = Figure(figsize=(7.6, 2.0 + 2.6 * len(goals)), layout="constrained")
+    *uppers, lower = figure.subplots(1 + len(goals), 1, sharex=True, height_ratios=[*[3] * len(goals), 2])
     name = found.axes[0]
     x = _coordinates(g, name, found.grid[0])
-    for axes in (upper, lower):
+    for axes in (*uppers, lower):
         dress(axes)
-    title(upper, f"Expected {g.definition.label}", "with its 90 % interval")
-    if found.cost is not None and found.cost_std is not None:
-        upper.fill_between(
-            x, found.cost - 1.645 * found.cost_std, found.cost + 1.645 * found.cost_std, color=MODEL, alpha=0.16
-        )
-        upper.plot(x, found.cost, color=MODEL, linewidth=1.8)
-    done = [t for t in g.trials if t.state == "success" and name in t.ran]
-    at = _coordinates(g, name, [t.ran[name] for t in done])
-    upper.plot(at, [t.cost for t in done], "o", color=SUCCESS, markersize=5)
-    upper.set_ylabel(_with_unit(g.definition.label, g.definition.study.units.get("cost", "")), fontsize=9)
+    for upper, goal in zip(uppers, goals, strict=True):
+        title(upper, _plain(f"Expected {goal.label}"), "with its 90 % interval")
+        if found.cost is not None and found.cost_std is not None:
+            mean, half = goal.of(found.cost), 1.645 * goal.of(found.cost_std)
+            upper.fill_between(x, mean - half, mean + half, color=MODEL, alpha=0.16)
+            upper.plot(x, mean, color=MODEL, linewidth=1.8)
+        done = [t for t in g.trials if t.state == "success" and goal.of(t.cost) is not None and name in t.ran]
+        at = _coordinates(g, name, [t.ran[name] for t in done])
+        upper.plot(at, [goal.of(t.cost) for t in done], "o", color=SUCCESS, markersize=5)
+        upper.set_ylabel(_with_unit(goal.label, goal.unit), fontsize=9)
     squares = any(t.state == "stopped" for t in g.trials)
     title(lower, "P(safe)", "crosses are crashes" + (", squares were stopped" if squares else ""))
     lower.set_ylabel("probability", fontsize=9)
@@ -178,7 +224,8 @@ def _rail(axes: Axes, trials: list[Trial]) -> None:
 
 def _dots(axes: Axes, g: Gathered, names: tuple[str, ...]) -> None:
     told = [t for t in g.trials if t.counts and all(name in t.ran for name in names)]
-    best = [t for t in told if g.best is not None and t.number == g.best.number]
+    leaders = set(g.leaders)
+    best = [t for t in told if t.number in leaders]
     of_state = {state: [t for t in told if t.state == state and t not in best] for state in LOOKS}
 
     def draw(trials: list[Trial], *form: str, **look: Any) -> None:

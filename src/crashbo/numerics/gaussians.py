@@ -24,6 +24,10 @@ LOG_SQRT_2PI = 0.5 * np.log(2.0 * np.pi)
 _SQRT_2_OVER_PI = np.sqrt(2.0 / np.pi)
 _SQRT_HALF = np.sqrt(0.5)
 
+_THIN = (
+    1e-4  # of a band, times the rate of its height's logarithm: the middle stands for it, to a relative error of 1e-9
+)
+_BEYOND = 1e100  # a level this many standard deviations down is none
 _NO_CUT = 1e3  # a cut beyond this, infinity too, changes nothing
 
 # Past this t the continued fraction is used; with this many terms it is exact to rounding there.
@@ -106,6 +110,61 @@ def log_unit_improvement(z: ArrayLike) -> tuple[Array, Array]:
         value = np.where(below, log_phi + np.log(cut.shift) - np.log(cut.hazard), np.log(safe))
         slope = np.where(below, 1.0 / cut.shift, ndtr(z) / safe)
     return value, slope
+
+
+class Band(NamedTuple):
+    """What a Gaussian is expected to leave of the band between two levels, in logarithms: E[high - max(low, Y)]+."""
+
+    log_height: Array  # in standard deviations
+    by_mean: Array  # minus the derivative in the mean, per standard deviation
+    by_std: Array  # the derivative of the logarithm in units of the level in the standard deviation, likewise
+
+
+class _Edge(NamedTuple):
+    """A level z: log h, the same without its density (of the lower tail), and Phi and phi as shares of h."""
+
+    z: Array
+    log_h: Array
+    core: Array
+    Phi: Array
+    phi: Array
+
+
+def log_bands(levels: Array, low: NDArray[np.intp], high: NDArray[np.intp]) -> Band:
+    """Bands of a unit Gaussian between pairs of levels, (m, E), given by their columns `low` and `high`, both (K,).
+
+    With h(z) = phi(z) + z Phi(z) it is log(h(high) - h(low)): from the logs of both, so that a band far in the tail
+    keeps its digits, and from the middle of one that is so thin that the difference would lose them.
+    """
+    edge = _edge(levels)
+    lower, upper = (_Edge(*(value[:, at] for value in edge)) for at in (low, high))
+    with np.errstate(invalid="ignore", over="ignore"):  # of levels at -infinity, which have no h
+        width = upper.z - lower.z
+        from_density = 0.5 * width * (lower.z + upper.z)
+        in_tail = (upper.z < 0.0) & np.isfinite(lower.z)
+        fall = np.where(in_tail, lower.core - upper.core + from_density, lower.log_h - upper.log_h)
+    thin = width * np.maximum(1.0, -upper.z) < _THIN
+    share = np.exp(np.where(thin, -1.0, fall))
+    log_height = upper.log_h + np.log1p(-share)
+    by_mean = (upper.Phi - share * lower.Phi) / (1.0 - share)
+    by_std = (upper.phi - share * lower.phi) / (1.0 - share)
+    if thin.any():
+        middle = 0.5 * (lower.z + upper.z)[thin]
+        cut = tail(middle)
+        log_height[thin] = np.log(width[thin]) + cut.log_mass
+        by_mean[thin], by_std[thin] = cut.hazard, -middle * cut.hazard
+    return Band(log_height, by_mean, by_std)
+
+
+def _edge(z: Array) -> _Edge:
+    """Of every level; at -infinity, or so far down that its square is, nothing is left below."""
+    nothing = z < -_BEYOND
+    at = np.where(nothing, 0.0, z)
+    cut, (log_h, Phi) = tail(np.minimum(at, 0.0)), log_unit_improvement(at)
+    with np.errstate(over="ignore"):
+        phi = np.where(at < 0.0, cut.hazard / cut.shift, np.exp(-0.5 * at**2 - LOG_SQRT_2PI - log_h))
+    log_h, core = (np.where(nothing, -np.inf, value) for value in (log_h, np.log(cut.shift / cut.hazard)))
+    return _Edge(np.where(nothing, -np.inf, z), log_h, core, Phi, phi)
 
 
 def _laplace(t: Array) -> tuple[Array, Array]:

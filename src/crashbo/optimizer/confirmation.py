@@ -3,6 +3,7 @@
 May import strategies and below.
 """
 
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 import numpy as np
@@ -31,8 +32,8 @@ class Confirmation:
         return [t for t in self._optimizer.trials if t.repeats == self._number]
 
     @property
-    def costs(self) -> list[float]:
-        """Costs of the repeats that succeeded."""
+    def costs(self) -> list[Any]:
+        """Costs of the repeats that succeeded: numbers, or of several goals, each by its name."""
         return [t.cost for t in self.trials if t.state == "success" and t.cost is not None]
 
     @property
@@ -46,14 +47,21 @@ class Confirmation:
         return sum(t.counts for t in self.trials) >= self.n
 
     @property
-    def mean(self) -> float | None:
-        """Mean cost."""
-        return float(np.mean(self.costs)) if self.costs else None
+    def mean(self) -> Any:
+        """Mean cost; of several goals, each by its name."""
+        return self._of_each(lambda values: float(np.mean(values)) if values else None)
 
     @property
-    def std(self) -> float | None:
-        """Standard deviation of the cost, from two repeats on."""
-        return float(np.std(self.costs, ddof=1)) if len(self.costs) > 1 else None
+    def std(self) -> Any:
+        """Standard deviation of the cost, from two repeats on; of several goals, each by its name."""
+        return self._of_each(lambda values: float(np.std(values, ddof=1)) if len(values) > 1 else None)
+
+    def _of_each(self, figure: Callable[[list[float]], float | None]) -> Any:
+        costs = self.costs
+        if not costs or not isinstance(costs[0], Mapping):
+            return figure(costs)
+        names = dict.fromkeys(name for cost in costs for name in cost)
+        return {name: figure([cost[name] for cost in costs if name in cost]) for name in names}
 
     def __repr__(self) -> str:
         told, stops = sum(t.counts for t in self.trials), sum(t.state == "stopped" for t in self.trials)

@@ -119,19 +119,31 @@ def outcome_of(experiment: Experiment, job: Job) -> Ending:
         return outcome
     except (Exception, SystemExit) as error:
         return Failure("error", brief(f"{type(error).__name__}: {error}"), error, *watched)
+    cost = _scalars(answer.cost if isinstance(answer, Outcome) else answer)
     if isinstance(answer, Outcome):
-        answer = replace(answer, cost=_scalar(answer.cost))
-        cost = answer.cost
-    else:
-        cost = _scalar(answer)
+        answer = replace(answer, cost=cost)
     if is_number(cost):
         return answer if isinstance(answer, Outcome) else Outcome(float(cost))
+    goals = [value for value in cost.values() if value is not None] if isinstance(cost, Mapping) else []
+    if goals and all(map(is_number, goals)):
+        return answer if isinstance(answer, Outcome) else Outcome(cost)
     refusal = TypeError(
         f"experiment must return an Outcome or a finite cost, or raise Crash or Void; got {answer!r}. "
         "A trial without a cost is a Crash or a Void."
     )
-    absent = cost is None or (isinstance(cost, float) and not math.isfinite(cost))
+    absent = _is_absent(cost) or (
+        isinstance(cost, Mapping) and all(is_number(v) or _is_absent(v) for v in cost.values())
+    )
     return Failure("nan" if absent else "error", brief(f"no finite cost: {answer!r}"), refusal, *watched)
+
+
+def _is_absent(cost: Any) -> bool:
+    return cost is None or (isinstance(cost, float) and not math.isfinite(cost))
+
+
+def _scalars(answer: Any) -> Any:
+    """A number, or one per goal."""
+    return {name: _scalar(value) for name, value in answer.items()} if isinstance(answer, Mapping) else _scalar(answer)
 
 
 def _scalar(answer: Any) -> Any:

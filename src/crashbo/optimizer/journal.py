@@ -87,10 +87,10 @@ class Journal:
         for key, saved in header["config"].items():
             if own.is_named(saved) and not own.is_named(now.get(key)):
                 raise own.refusal(key, saved)
-        for key in ("space", "constraints", "direction", "rules"):
-            if header["config"].get(key) != now.get(key):
+        for key in ("space", "constraints", "direction", "objectives", "rules"):
+            before, here = header["config"].get(key), now.get(key)
+            if before != here:
                 raise ValueError(
-                    f"journal must belong to this study; {self.path} has {key} {header['config'].get(key)}, "
-                    f"not {now.get(key)}. "
+                    f"journal must belong to this study; {self.path} has {key} {before}, not {here}. "
                     "Give another path, or the same study."
                 )

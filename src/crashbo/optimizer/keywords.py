@@ -4,7 +4,7 @@ Imports nothing of crashbo.
 """
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from numbers import Integral
 from typing import Any, TypeVar
 
@@ -18,14 +18,14 @@ def counted(name: str, value: Any, remedy: str = "Count them.", least: int = 1) 
     return int(value)
 
 
-def spelled_out(keywords: Any, words: Mapping[str, str], without: str = "") -> Callable[[F], F]:
+def spelled_out(keywords: Any, words: Mapping[str, str], without: Collection[str] = ()) -> Callable[[F], F]:
     """Shows in a function's signature and docstring the keywords that it takes as `**said: Unpack[keywords]`."""
 
     def decorate(function: F) -> F:
         signature = inspect.signature(function)
         own = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
         hints, kind = keywords.__annotations__, inspect.Parameter.KEYWORD_ONLY
-        names = [name for name in hints if name != without]
+        names = [name for name in hints if name not in without]
         more = [inspect.Parameter(name, kind, default=None, annotation=hints[name]) for name in names]
         function.__signature__ = signature.replace(parameters=[*own, *more])  # type: ignore[attr-defined]
         lines = [f"    {name}: {words[name]}" for name in names]

@@ -42,6 +42,20 @@ class Result:
         return self.optimizer.best
 
     @property
+    def front(self) -> list[Trial]:
+        """Of several goals, the trials that no other beats in all of them, in order."""
+        return self.optimizer.front
+
+    def hypervolume(self, reference: Mapping[str, float] | None = None) -> float:
+        """Of several goals, the volume of what the front beats, up to a reference point."""
+        return self.view.hypervolume(reference)
+
+    @property
+    def reference(self) -> dict[str, float] | None:
+        """Of several goals, the worst values that count."""
+        return self.view.reference
+
+    @property
     def trials(self) -> list[Trial]:
         """Every trial, in order."""
         return self.optimizer.trials
@@ -56,9 +70,14 @@ class Result:
         """The crash threshold of every measured constraint."""
         return self.view.thresholds
 
-    def recommend(self, delta: float = 0.1, *, context: Params | None = None) -> Recommendation | None:
-        """The point of least expected cost with P(safe) >= 1 - delta (eq. 3), in a context; by default the last."""
-        return self.view.at(context).recommend(delta)
+    def recommend(
+        self, delta: float = 0.1, weights: Mapping[str, float] | None = None, *, context: Params | None = None
+    ) -> Recommendation | None:
+        """The point of least expected cost with P(safe) >= 1 - delta (eq. 3), in a context; by default the last.
+
+        Of several goals, by their `weights`: see `Optimizer`.
+        """
+        return self.view.at(context).recommend(delta, weights)
 
     def p_safe(self, params: Any, *, context: Params | None = None) -> Any:
         """Probability that a trial at params succeeds; a list gives an array."""
@@ -85,6 +104,7 @@ class Result:
         experiment: Experiment,
         n: int = 10,
         *,
+        params: Params | Trial | None = None,
         workers: int | None = None,
         timeout: float | None = None,
         memory: str | float | None = None,
@@ -96,9 +116,10 @@ class Result:
     ) -> Confirmation:
         """Repeat the best trial n times and report mean, spread and crashes; a study's journal keeps them, too.
 
-        A repeat that was void is made again, up to n in all. The keywords are those of `minimize`.
+        A repeat that was void is made again, up to n in all. `params`, or a trial such as one of the front, are
+        repeated in place of the best. The other keywords are those of `minimize`.
         """
-        confirmation = self.optimizer.confirm(n)
+        confirmation = self.optimizer.confirm(n, params)
         told = sum(t.counts for t in self.trials)
         rules = Rules(on_timeout, on_death, on_error, on_nan)
 
@@ -142,8 +163,9 @@ def minimize(
     """Minimise an experiment's cost, learning from crashes.
 
     Args:
-        experiment: gets the params and returns an Outcome or a cost, or raises Crash or Void. One that has a parameter
-            named guard gets that, too: see `Optimizer.guard`.
+        experiment: gets the params and returns an Outcome or a cost, or raises Crash or Void. With several objectives
+            the cost is a mapping, goal to value. One that has a parameter named guard gets that, too: see
+            `Optimizer.guard`.
         space: names to (low, high), Float, Int, Choice or Context; or a whole Study.
         constraints: the measured reasons for a crash: names, Constraint or Unmeasured.
         trials: successes, crashes and stopped trials to run; voids do not count.

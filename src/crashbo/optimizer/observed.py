@@ -46,7 +46,7 @@ def observations(
     seen = Observations(
         numbers=tuple(t.number for t in told),
         X=np.array([at(t) for t in told]).reshape(len(told), study.space.dimension),
-        cost=_in_range(np.array([np.nan if t.cost is None else study.sign * t.cost for t in told], dtype=float)),
+        cost=_in_range(np.array([_number(t, study.sign) for t in told], dtype=float)),
         Y=_in_range(np.array(Y, dtype=float).reshape(len(told), len(names))),
         succeeded=np.array([t.state == "success" for t in told], dtype=bool),
         crashed=np.array([t.state == "crash" for t in told], dtype=bool),
@@ -58,6 +58,9 @@ def observations(
         kernel=study.kernel,
         pending=np.array([at(t) for t in pending]).reshape(-1, study.space.dimension),
         cost_noise_std=study.noise.get("cost"),
+        goals=_in_range(goals_of(study, told)) if study.objectives else None,
+        goal_noise_std=tuple(study.noise.get(name) for name in study.objectives),
+        reference=study.signs * [study.reference[name] for name in study.objectives] if study.reference else None,
         noise_std=tuple(c.noise for c in constraints),
         thresholds=tuple(c.given for c in constraints),
     )
@@ -75,6 +78,17 @@ def _levelled(study: Study, seen: Observations) -> Observations:
     by = replace(seen, tilts=found).risen(seen.X)
     reached = None if seen.reached is None else seen.reached - by
     return replace(seen, tilts=found, Y=seen.Y - by, reached=reached)
+
+
+def goals_of(study: Study, trials: Sequence[Trial]) -> Array:
+    """What trials say of every goal, (n, M), all minimised; NaN where nothing is known."""
+    costs = [t.cost if isinstance(t.cost, Mapping) else {} for t in trials]
+    values = [[cost.get(name, np.nan) for name in study.objectives] for cost in costs]
+    return np.asarray(study.signs * np.array(values, dtype=float).reshape(len(trials), len(study.objectives)))
+
+
+def _number(trial: Trial, sign: float) -> float:
+    return sign * trial.cost if isinstance(trial.cost, float | int) else np.nan
 
 
 def _in_range(values: Array) -> Array:

@@ -24,7 +24,7 @@ from crashbo.optimizer.confirmation import Confirmation
 from crashbo.optimizer.guard import Guard
 from crashbo.optimizer.keywords import counted
 from crashbo.optimizer.observed import observations, task
-from crashbo.optimizer.records import Trial
+from crashbo.optimizer.records import Trial, cost_words
 from crashbo.optimizer.study import Constraints, Options, Shown, Study, best_of, takes_options
 from crashbo.optimizer.told import Said, Told, judge, surprise, takes_said
 from crashbo.optimizer.view import Prediction, Recommendation, Threshold, View
@@ -72,7 +72,8 @@ class Optimizer:
     space = Shown(lambda study: study.space)
     constraints = Shown(lambda study: study.constraints)
     risk = Shown(lambda study: study.risk)
-    direction = Shown(lambda study: study.direction)
+    direction = Shown(lambda study: study.the_direction)
+    objectives = Shown(lambda study: dict(study.objectives))
     posterior = Shown(lambda study: study.posterior)
     strategy = Shown(lambda study: strategies.plain(study.strategy))
 
@@ -145,7 +146,7 @@ class Optimizer:
             trial: as asked, its number, or params of a trial that was not proposed here.
             replace: correct a trial that was told before.
         """
-        told, met = judge(Told.of(**said), self.study.constraints), said.get("context")
+        told, met = judge(Told.of(**said), self.study.constraints, self.study.objectives), said.get("context")
         if met is not None and not set(met) <= set(self.space.contexts):
             known = ", ".join(self.space.contexts) or "none"
             raise ValueError(f"context must name contexts of the space ({known}); got {dict(met)!r}. Mend it.")
@@ -181,7 +182,26 @@ class Optimizer:
     @property
     def best(self) -> Trial | None:
         """The success with the best observed cost; None before the first."""
+        self._refuse_best()
         return best_of(self.trials, self.direction)
+
+    @property
+    def front(self) -> list[Trial]:
+        """Of several goals, the trials that no other beats in all of them, in order."""
+        return list(self.view.front)
+
+    def hypervolume(self, reference: Mapping[str, float] | None = None) -> float:
+        """Of several goals, the volume of what the front beats, in the units of the goals.
+
+        Args:
+            reference: the worst value of every goal that counts; by default that of the study, see `reference`.
+        """
+        return self.view.hypervolume(reference)
+
+    @property
+    def reference(self) -> dict[str, float] | None:
+        """Of several goals, the worst values that count: as given, else found from the trials; None before any."""
+        return self.view.reference
 
     @property
     @_in_turn
@@ -213,14 +233,18 @@ class Optimizer:
             self._limits = key, self.view.limits(p, inside)
         return Guard(self._limits[1], {c.name: c.side for c in self.study.measured})
 
-    def recommend(self, delta: float = 0.1, *, context: Params | None = None) -> Recommendation | None:
+    def recommend(
+        self, delta: float = 0.1, weights: Mapping[str, float] | None = None, *, context: Params | None = None
+    ) -> Recommendation | None:
         """The point of least expected cost with P(safe) >= 1 - delta (eq. 3); None before a success.
 
         Args:
             delta: how likely a crash may be.
+            weights: of several goals, how much each counts. Each goes from 0, the best on the front, to 1, the worst;
+                the point is the one whose weighted goals are best at their worst. 1 each by default.
             context: for which it is; by default that of the last trial.
         """
-        return self.at(context).recommend(delta)
+        return self.at(context).recommend(delta, weights)
 
     def at(self, context: Params | None) -> View:
         """The study as its models see it in a context: thresholds, P(safe) and recommendation are for that."""
@@ -277,10 +301,16 @@ class Optimizer:
         return check(self.view)
 
     @_in_turn
-    def confirm(self, n: int = 10, params: Params | None = None) -> Confirmation:
-        """Queue n repeats of the best trial (or of params): the next asks give them. Returns their report."""
+    def confirm(self, n: int = 10, params: Params | Trial | None = None) -> Confirmation:
+        """Queue n repeats of the best trial (or of params): the next asks give them. Returns their report.
+
+        Of several goals there is no best: pass a trial of the `front`, or its params.
+        """
         n = counted("n", n, "Ten repeats are usual.")
+        if isinstance(params, Trial):
+            params = params.params
         if params is None:
+            self._refuse_best("confirm must be given a trial of the front, or params, in a study with several goals")
             best = best_of((t for t in self.trials if self.space.accepts(t.params)), self.direction)
             if best is None:
                 raise ValueError(
@@ -490,6 +520,10 @@ class Optimizer:
         p = float(self.p_safe(params)) if self._memory is not None else np.nan
         return None if np.isnan(p) else p
 
+    def _refuse_best(self, rule: str = "best must be asked of a study with one goal; this has several") -> None:
+        if self.study.objectives:
+            raise ValueError(f"{rule}. See `front`, or ask `recommend(weights=...)` for one point.")
+
     def _chosen(self, what: str, params: Params) -> dict[str, Any]:
         """Params that a user wants to be tried, without a context; checked, and refused if they break a rule."""
         return self.space.without_contexts.check_proposable(what, self._without_context(params))
@@ -532,5 +566,5 @@ def _theirs(trials: Sequence[Trial]) -> list[Trial]:
 
 def _words(trial: Trial) -> str:
     if trial.state == "success":
-        return f"success, cost {trial.cost:g}"
+        return f"success, {cost_words(trial.cost)}"
     return f"{trial.state}: {trial.reason}" if trial.reason else trial.state

@@ -8,6 +8,7 @@ from typing import Protocol, TextIO
 
 from crashbo.optimizer.optimizer import Optimizer
 from crashbo.optimizer.records import Trial
+from crashbo.optimizer.study import number_of
 
 
 class Progress(Protocol):
@@ -18,7 +19,7 @@ class Progress(Protocol):
 
 
 class TerminalProgress:
-    """One line that is rewritten: trial, best cost, crashes so far, learnt thresholds."""
+    """One line that is rewritten: trial, best cost or hypervolume, crashes so far, learnt thresholds."""
 
     def __init__(self, stream: TextIO | None = None) -> None:
         self.stream = stream or sys.stderr
@@ -42,14 +43,22 @@ def summary(optimizer: Optimizer, total: int | None) -> str:
     trials = optimizer.trials
     told = sum(t.counts for t in trials)
     crashes = sum(t.state == "crash" for t in trials)
-    best, units = optimizer.best, optimizer.study.units
+    units = optimizer.study.units
     words = [f"trial {told}" + (f"/{total}" if total is not None else "")]
-    words.append("best " + (f"{best.cost:.6g} {units.get('cost', '')}" if best is not None else "none yet").rstrip())
+    words.append(_reached(optimizer))
     words.append(f"crashes {crashes}")
     for name, threshold in optimizer.thresholds.items():
         if threshold.learned and threshold.value is not None:
             words.append(f"{name} crashes at {threshold.value:.4g} {units.get(name, '')}".rstrip())
     return " · ".join(words)
+
+
+def _reached(optimizer: Optimizer) -> str:
+    """The best cost so far; of several goals, the front's size and hypervolume."""
+    if optimizer.objectives:
+        return f"front {len(optimizer.front)}, hypervolume {optimizer.hypervolume():.4g}"
+    best, unit = optimizer.best, optimizer.study.units.get("cost", "")
+    return "best " + (f"{number_of(best):.6g} {unit}" if best is not None else "none yet").rstrip()
 
 
 def progress_of(progress: "Progress | bool | None") -> Progress | None:

@@ -13,6 +13,7 @@ Side = Literal["above", "below"]
 Fault = Literal["crash", "void"]  # what may count as a crash, or as nothing
 State = Literal["pending", "success", "crash", "void", "stopped"]
 Censored = bool | str | Sequence[str] | None
+Cost = float | Mapping[str, float]  # of a study with several objectives, by goal
 
 
 @dataclass(frozen=True)
@@ -81,9 +82,9 @@ AnyConstraint = Constraint | Unmeasured
 
 @dataclass(frozen=True)
 class Outcome:
-    """A success: its cost, what was measured, and which of that was cut off (see Crash)."""
+    """A success: its cost (of several goals, each by its name), what was measured, and which of that was cut off."""
 
-    cost: float
+    cost: Any
     measured: Mapping[str, float] = field(default_factory=dict)
     censored: Censored = ()
 
@@ -158,7 +159,7 @@ class Trial:
     params: dict[str, Any]
     state: State = "pending"
     p_safe: float | None = None  # the study's P(safe) when it was asked or told; None while no model was fitted
-    cost: float | None = None
+    cost: Any = None  # a number; of a study with several objectives a dict, goal to number; None but of a success
     measured: dict[str, float] = field(default_factory=dict)
     reason: str = ""  # why it crashed or is void; of a success, the note that was told with it
     blame: tuple[str, ...] = ()  # as told, not as inferred
@@ -180,6 +181,13 @@ class Trial:
     def counts(self) -> bool:
         """Whether something was learnt from it: it is neither pending nor void."""
         return self.state in ("success", "crash", "stopped")
+
+
+def cost_words(cost: Cost | None, label: str = "cost") -> str:
+    """A cost, or every goal by its name."""
+    if isinstance(cost, Mapping):
+        return ", ".join(f"{name} {value:g}" for name, value in cost.items())
+    return f"{label} none" if cost is None else f"{label} {cost:g}"
 
 
 def constraints_of(

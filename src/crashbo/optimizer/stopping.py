@@ -42,6 +42,8 @@ class MaxSeconds:
 class NoGain:
     """Stop when the next trial may be expected to gain less than `share` of the cost's noise.
 
+    Of several goals: of what one point of the front gains in volume by moving as far as the noise.
+
     Looked at only from `after` told trials on: a study knows too little before.
     """
 

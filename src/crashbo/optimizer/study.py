@@ -9,12 +9,16 @@ entry of `OPTIONS`, all here, and whatever uses it. None always stands for "not 
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Generic, Literal, Never, TypedDict, TypeVar, Unpack
+from typing import Any, Generic, Never, TypedDict, TypeVar, Unpack
+
+import numpy as np
+from numpy.typing import NDArray
 
 from crashbo import strategies
 from crashbo.numerics.kernels import KERNELS, MATERN52, Kernel
 from crashbo.optimizer import saving
 from crashbo.optimizer.keywords import spelled_out
+from crashbo.optimizer.objectives import Direction, check_reference, objectives_of, reference_of
 from crashbo.optimizer.records import AnyConstraint, Constraint, Trial, constraints_of
 from crashbo.search import own
 from crashbo.search.risk import Risk, risk_of
@@ -23,7 +27,6 @@ from crashbo.search.space import Space, is_number
 from crashbo.search.surrogates import PosteriorOver
 from crashbo.strategies.base import Strategy
 
-Direction = Literal["minimize", "maximize"]
 Constraints = Sequence[str | AnyConstraint] | str | AnyConstraint
 Noise = float | Mapping[str, float]
 T = TypeVar("T")
@@ -41,6 +44,8 @@ class Options(TypedDict, total=False):
     posterior: PosteriorOver | None
     units: Mapping[str, str] | None
     guard: float | None
+    objectives: Mapping[str, Direction] | None
+    reference: Mapping[str, float] | None
     rules: Sequence[str | Callable[[Mapping[str, Any]], Any]] | str | None
     kernel: Kernel | str | None
 
@@ -127,6 +132,8 @@ class Study:
     posterior: PosteriorOver
     units: Mapping[str, str]
     guard: float
+    objectives: Mapping[str, Direction]  # none of a study with one cost
+    reference: Mapping[str, float]  # none where it is found from the trials
     rules: tuple[Rule, ...] = ()  # those of its space
     kernel: Kernel = MATERN52
 
@@ -142,6 +149,7 @@ class Study:
                 raise ValueError(f"{more[0]} must be part of the study that is given; got it beside one. Say it there.")
             return space
         study = Study._made(Space.of(space), given)
+        study._refuse_direction(given)
         return study._checked(vars(study))
 
     @staticmethod
@@ -163,7 +171,13 @@ class Study:
     ) -> "Study":
         """The same study with some of it said anew; what is None stays."""
         said: dict[str, Any] = {"constraints": constraints, **options}
+        self._refuse_direction(said)
         new = checked({name: value for name, value in said.items() if value is not None})
+        if set(new.get("objectives", self.objectives)) != set(self.objectives):
+            raise ValueError(
+                f"objectives must keep their names ({', '.join(self.objectives) or 'one cost'}) in a study that has "
+                f"begun; got {list(new['objectives'])}. Begin another study."
+            )
         noise = {**self.noise, **_noise_of(new.get("constraints", ())), **new.get("noise", {})}
         if isinstance(said.get("noise"), Mapping):  # None there learns it again
             noise = {name: std for name, std in noise.items() if said["noise"].get(name, std) is not None}
@@ -175,13 +189,16 @@ class Study:
         plain = {name: option.out(getattr(self, name)) for name, option in OPTIONS.items() if name != "noise"}
         if not self.rules:  # as studies were saved that knew of none
             del plain["rules"]
+        plain = {name: value for name, value in plain.items() if value or name not in _OF_SEVERAL}
+        if self.objectives:
+            plain["goal_noise"] = {name: self.noise[name] for name in self.objectives if name in self.noise}
         return {"space": saving.space_out(self.space), **plain, "cost_noise": self.noise.get("cost")}
 
     @staticmethod
     def back(saved: Mapping[str, Any], **parts: Unpack[Options]) -> "Study":
         """The study of plain values; `parts` replace some of it, such as those that only their author has."""
         known: dict[str, Any] = {name: OPTIONS[name].back(saved[name]) for name in OPTIONS if name in saved}
-        known["noise"] = {"cost": saved["cost_noise"]}  # constraints are saved with theirs
+        known["noise"] = {"cost": saved["cost_noise"], **saved.get("goal_noise", {})}  # constraints have theirs
         known |= {name: part for name, part in parts.items() if part is not None and _is_named(known.get(name))}
         return Study.stored(saving.space_in(saved["space"]), known).changed(**parts)
 
@@ -189,6 +206,25 @@ class Study:
     def sign(self) -> float:
         """Inside, every cost is minimised: one that users maximise is turned over."""
         return 1.0 if self.direction == "minimize" else -1.0
+
+    @property
+    def signs(self) -> NDArray[np.float64]:
+        """The same of every goal, (M,)."""
+        return np.array([1.0 if direction == "minimize" else -1.0 for direction in self.objectives.values()])
+
+    @property
+    def the_direction(self) -> Direction:
+        """That of the one cost; refused where there are several goals."""
+        if self.objectives:
+            raise ValueError("direction must be asked of a study with one goal; this has several. See `objectives`.")
+        return self.direction
+
+    def _refuse_direction(self, said: Mapping[str, Any]) -> None:
+        if said.get("direction") is not None and (self.objectives or said.get("objectives")):
+            raise ValueError(
+                f"direction must be left out where there are objectives; got {said['direction']!r}. "
+                "Every goal has its own there: {'name': 'maximize', ...}."
+            )
 
     @property
     def names(self) -> list[str]:
@@ -210,15 +246,19 @@ class Study:
 
     def _checked(self, new: Mapping[str, Any]) -> "Study":
         """Completed, if what is new in it names what there is, and its strategy can run it."""
-        known = ["cost", *self.names]
-        _only("noise must name 'cost' or constraints", new.get("noise", {}), known)
+        costs, kind = (list(self.objectives), "goals") if self.objectives else (["cost"], "'cost'")
+        known = [*costs, *self.names]
+        _only(f"noise must name {kind} or constraints", new.get("noise", {}), known)
         _only(
-            "units must name 'cost', constraints or parameters", new.get("units", {}), [*known, *self.space.parameters]
+            f"units must name {kind}, constraints or parameters", new.get("units", {}), [*known, *self.space.parameters]
         )
+        if self.reference:
+            check_reference(self.reference, self.objectives)
         study = self._completed()
         if study.rules and (study.space != self.space or "rules" in new):
             study.space.check_rules()
-        strategies.check(study.strategy, study.space, tuple(c.given for c in study.constraints), study.risk)
+        given = tuple(c.given for c in study.constraints)
+        strategies.check(study.strategy, study.space, given, study.risk, goals=max(len(self.objectives), 1))
         return study
 
 
@@ -262,6 +302,16 @@ OPTIONS: dict[str, Option] = {
         "a guard stops a trial at the reading before which it crashes with this probability; 0.5 by default.",
         _guard,
     ),
+    "objectives": Option(
+        'two or three goals in place of the cost: {"time": "minimize", "accuracy": "maximize"}.',
+        objectives_of,
+        dict,
+    ),
+    "reference": Option(
+        "of several goals, the worst values that count; None finds them from the trials.",
+        reference_of,
+        dict,
+    ),
     "rules": Option(
         "known beforehand to hold between parameters: texts such as 'a + b <= 1', or functions of params.",
         rules_of,
@@ -273,6 +323,7 @@ OPTIONS: dict[str, Option] = {
         lambda kernel: kernel.name if kernel in KERNELS.values() else own.name_of(kernel.profile),
     ),
 }
+_OF_SEVERAL = ("objectives", "reference")  # a study with one cost is saved without them
 
 
 def _is_named(saved: Any) -> bool:
@@ -297,7 +348,12 @@ def best_of(trials: Iterable[Trial], direction: Direction) -> Trial | None:
     """The success with the best observed cost; None before the first."""
     successes = [t for t in trials if t.state == "success" and t.cost is not None]
     best = min if direction == "minimize" else max
-    return best(successes, key=lambda t: t.cost or 0.0, default=None)
+    return best(successes, key=number_of, default=None)
+
+
+def number_of(trial: Trial) -> float:
+    """The cost of a success of a study with one."""
+    return float(trial.cost)
 
 
 def checked(said: Mapping[str, Any], *, everything: bool = False) -> dict[str, Any]:
@@ -311,4 +367,6 @@ def checked(said: Mapping[str, Any], *, everything: bool = False) -> dict[str, A
 
 _WORDS = {name: option.words for name, option in OPTIONS.items()}
 takes_options = spelled_out(Options, _WORDS)
-takes_options_of_optuna = spelled_out(Options, _WORDS, without="direction")  # which Optuna's own study has
+takes_options_of_optuna = spelled_out(
+    Options, _WORDS, without=("direction", "objectives")
+)  # which Optuna's own study has

@@ -6,14 +6,25 @@ Whoever hears something of a trial (`tell`, a CSV, HTTP, Optuna's workers, a jou
 it by `Told.of`, has it judged, and puts it on the trial.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, TypedDict
 
 import numpy as np
 
 from crashbo.optimizer.keywords import spelled_out
-from crashbo.optimizer.records import AnyConstraint, Censored, Constraint, Crash, Outcome, State, Stopped, Trial, Void
+from crashbo.optimizer.records import (
+    AnyConstraint,
+    Censored,
+    Constraint,
+    Cost,
+    Crash,
+    Outcome,
+    State,
+    Stopped,
+    Trial,
+    Void,
+)
 from crashbo.search.space import Params, Space, is_number
 
 _BY_CHANCE = 4.0  # standard deviations of its noise that may carry a reading past a limit; judgement: one in 30,000
@@ -22,7 +33,7 @@ _BY_CHANCE = 4.0  # standard deviations of its noise that may carry a reading pa
 class Said(TypedDict, total=False):
     """What may be said of a trial, as users write it: exactly one of cost, crash, stopped and void."""
 
-    cost: float | None
+    cost: Cost | None
     measured: Mapping[str, float] | None
     crash: bool | str | Crash | None
     blame: str | Sequence[str] | None
@@ -39,7 +50,7 @@ class Said(TypedDict, total=False):
 takes_said = spelled_out(
     Said,
     {
-        "cost": "of a success.",
+        "cost": "of a success; with several objectives, goal to value: one that was not measured is left out.",
         "measured": "constraint name to value; of a crash, what the machine still delivered.",
         "crash": "True, a reason, or a Crash.",
         "blame": "names of the constraints that a crash violated, where known.",
@@ -61,7 +72,7 @@ class Told:
     """What was said of a trial, put in order. Its fields are those of `Trial` that a tell decides."""
 
     state: State = "pending"
-    cost: float | None = None
+    cost: Any = None  # a number, or goal to number
     measured: dict[str, float] = field(default_factory=dict)
     reason: str = ""
     blame: tuple[str, ...] = ()
@@ -81,7 +92,7 @@ class Told:
     @staticmethod
     def _of(
         *,
-        cost: float | None = None,
+        cost: Cost | None = None,
         measured: Mapping[str, float] | None = None,
         crash: bool | str | Crash | None = None,
         blame: str | Sequence[str] | None = None,
@@ -124,16 +135,13 @@ class Told:
             crashed, reason = state == "crash", (why if isinstance(why, str) else "") or noted
             watched = (before, _rises(rises, before)) if crashed else ({}, {})
             return Told(state, None, values, reason, blamed * crashed, cut, *watched)
-        if not is_number(cost):
-            raise ValueError(
-                f"cost must be a finite number; got {cost!r}. If there is none, tell crash=True or void=True."
-            )
+        known = _cost(cost)
         if before or rises:
             name, value = ("reached", reached) if before else ("rises", rises)
             raise ValueError(f"{name} must belong to a crash; got {value!r} with a cost. Give what came as `measured`.")
         if blamed:
             raise ValueError(f"blame must belong to a crash; got {blame!r} with a cost. Leave one of them out.")
-        return Told("success", float(cost), values, noted, censored=cut)
+        return Told("success", known, values, noted, censored=cut)
 
     @staticmethod
     def of_trial(trial: Trial) -> "Told":
@@ -166,14 +174,16 @@ class Told:
 _FIELDS = [f.name for f in fields(Told)]
 
 
-def judge(told: Told, constraints: Sequence[AnyConstraint] | None) -> Told:
-    """What was told, if a study with these constraints can take it; None takes every name.
+def judge(told: Told, constraints: Sequence[AnyConstraint] | None, objectives: Collection[str] | None = None) -> Told:
+    """What was told, if a study with these constraints and objectives can take it; None takes every name.
 
     Raises:
         ValueError: in one sentence that names the remedy.
     """
     if told.state == "pending" or (told.state == "success") != (told.cost is not None):
         raise ValueError(f"told must be a success with a cost, or have none; got {told!r}. Make it by Told.of.")
+    if objectives is not None and told.cost is not None:
+        _judge_cost(told.cost, objectives)
     if constraints is None:
         return told
     names = [c.name for c in constraints]
@@ -189,6 +199,25 @@ def judge(told: Told, constraints: Sequence[AnyConstraint] | None) -> Told:
                 f"blame must name constraints ({', '.join(names)}); got {name!r}. Leave it out if unknown."
             )
     return told
+
+
+def _judge_cost(cost: Cost, objectives: Collection[str]) -> None:
+    goals = ", ".join(objectives)
+    if not isinstance(cost, Mapping):
+        if objectives:
+            first = next(iter(objectives))
+            raise ValueError(
+                f"cost must map goals ({goals}) to numbers; got {cost!r}. Write {{{first!r}: value, ...}}."
+            )
+        return
+    if not objectives:
+        raise ValueError(
+            f"cost must be a number in a study with one goal; got {dict(cost)}. "
+            "Name the goals when the study begins: objectives={'name': 'minimize', ...}."
+        )
+    for name in cost:
+        if name not in objectives:
+            raise ValueError(f"cost must name goals ({goals}); got {name!r}. Mend the name.")
 
 
 def said_by(outcome: Outcome | Crash | Stopped | Void) -> Said:
@@ -248,6 +277,29 @@ def _stopped(said: Any, measured: Mapping[str, float] | None, blame: Any, note: 
         )
     values = _measured({**(measured or {}), **reached})
     return Told("stopped", None, values, reason or note, censored=tuple(values))
+
+
+def _cost(said: Any) -> float | dict[str, float]:
+    """A number, or one per goal; a goal that is None was not measured."""
+    if not isinstance(said, Mapping):
+        if not is_number(said):
+            raise ValueError(
+                f"cost must be a finite number; got {said!r}. If there is none, tell crash=True or void=True."
+            )
+        return float(said)
+    known = {name: value for name, value in said.items() if value is not None}
+    for name, value in known.items():
+        if not _is_name(name):
+            raise ValueError(f"cost must map names of goals to numbers; got {name!r}. Write {{'name': value}}.")
+        if not is_number(value):
+            raise ValueError(
+                f"cost[{name!r}] must be a finite number; got {value!r}. Leave it out if it was not measured."
+            )
+    if not known:
+        raise ValueError(
+            f"cost must have a goal that was measured; got {dict(said)}. Else tell crash=True or void=True."
+        )
+    return {name: float(value) for name, value in known.items()}
 
 
 def _spoken(name: str, said: Any, kinds: Any) -> Any:

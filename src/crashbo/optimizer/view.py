@@ -16,12 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from crashbo.numerics.hypervolume import hypervolume, on_front
 from crashbo.optimizer.guard import Guard
-from crashbo.optimizer.observed import calibration, observations
+from crashbo.optimizer.objectives import check_reference, reference_of, weights_of
+from crashbo.optimizer.observed import calibration, goals_of, observations
 from crashbo.optimizer.records import AnyConstraint, Constraint, Trial
 from crashbo.optimizer.study import Study, checked
 from crashbo.search import candidates, recommend
 from crashbo.search.causes import Causes, causes
+from crashbo.search.front import Front
 from crashbo.search.limits import ceilings, limits
 from crashbo.search.risk import TOLERANCE, Paper, Situation, floor_of, length_of
 from crashbo.search.safety import Safety
@@ -37,10 +40,10 @@ _LIKELIER = 0.5  # derived: the other hypothesis is the more probable one
 
 @dataclass(frozen=True)
 class Recommendation:
-    """Where the expected cost is least among points that are safe enough (eq. 3)."""
+    """Where the expected cost is least among points that are safe enough (eq. 3); of several goals, a compromise."""
 
     params: dict[str, Any]
-    cost: float  # expected
+    cost: Any  # expected: a number; of several goals, each by its name
     p_safe: float
     admissible: bool = True  # whether that is what was asked for
 
@@ -52,7 +55,7 @@ class Prediction:
     Costs far above the rest are drawn in, as the cost's model sees them.
     """
 
-    cost: tuple[Array, Array] | None  # None before a success
+    cost: Any  # a pair of both; of several goals, one by each name; None before a success
     measured: dict[str, tuple[Array, Array]]  # by constraint
     p_safe: Array
 
@@ -237,17 +240,78 @@ class View:
         """What stops a trial while it runs, at these limits."""
         return Guard(self.limits(p, params), {c.name: c.side for c in self.study.measured})
 
-    def recommend(self, delta: float = 0.1) -> Recommendation | None:
-        """The point of least expected cost with P(safe) >= 1 - delta (eq. 3); None before a success."""
+    def recommend(self, delta: float = 0.1, weights: Mapping[str, float] | None = None) -> Recommendation | None:
+        """The point of least expected cost with P(safe) >= 1 - delta (eq. 3); None before a success.
+
+        Of several goals it is the point whose worst goal is best: every goal counts from the best on the front, 0, to
+        the worst, 1, times its weight; one that is left out has none.
+        """
         if not is_number(delta) or not 0.0 <= delta <= 1.0:
             raise ValueError(f"delta must lie in [0, 1]; got {delta!r}. 0.1 asks for P(safe) of 0.9.")
+        several = weights is not None or self.study.objectives
+        wanted = np.array(weights_of(weights, self.study.objectives)) if several else None
         if self.models is None or self.models.cost is None or self.safety is None:
             return None
         rng = np.random.default_rng(0)
-        x, cost, p = recommend.best_point(self.models, self.safety, self.space, delta, rng)
+        x, means, p = recommend.best_point(self.models, self.safety, self.space, delta, rng, wanted)
         admissible = p >= 1.0 - delta - min(TOLERANCE, 0.1 * delta)
+        cost = self._named(means) if several else self.study.sign * float(means[0])
         met = {name: self.space.fixed[name] for name in self.space.contexts}
-        return Recommendation({**self.space.decode(x), **met}, self.study.sign * cost, p, admissible)
+        return Recommendation({**self.space.decode(x), **met}, cost, p, admissible)
+
+    @cached_property
+    def front(self) -> tuple[Trial, ...]:
+        """The trials that no other beats in all goals, in order; those of which a goal is not known do not count.
+
+        Goals with noise go by their posterior means at the trials, so that luck does not count, others as told.
+        """
+        trials, values = self._compared
+        order = np.flatnonzero(on_front(values)) if len(trials) else ()
+        return tuple(trials[i] for i in order)
+
+    @cached_property
+    def reference(self) -> dict[str, float] | None:
+        """The reference point of several goals: the study's own, else found from the trials; None before a success."""
+        if self.study.reference:
+            return dict(self.study.reference)
+        aim = None if self.models is None or self.models.cost is None else self.models.aim
+        return self._named(aim.reference) if isinstance(aim, Front) else None
+
+    def hypervolume(self, reference: Mapping[str, float] | None = None) -> float:
+        """The volume of what the front beats, up to a reference point, in the units of the goals."""
+        self._need_goals("hypervolume")
+        if reference is not None:
+            check_reference(reference_of(reference), self.study.objectives)
+        at = self.reference if reference is None else reference
+        if at is None:
+            return 0.0
+        worst = self.study.signs * [float(at[name]) for name in self.study.objectives]
+        return hypervolume(self._compared[1], worst)
+
+    @cached_property
+    def _compared(self) -> tuple[list[Trial], Array]:
+        """The successes of which every goal is known, and their goals, (n, M), all minimised."""
+        self._need_goals("front")
+        told = [t for t in self.trials if t.state == "success" and isinstance(t.cost, Mapping)]
+        values = goals_of(self.study, told)
+        whole = np.asarray(~np.isnan(values).any(axis=1))
+        aim = None if self.models is None or self.models.cost is None else self.models.aim
+        if isinstance(aim, Front):
+            X = np.array([self.study.space.encode(t.ran) for t in told]).reshape(len(told), -1)
+            means = np.column_stack([aim.cost.predict(j, X)[0] for j in range(len(aim.cost.hypers))])
+            given = tuple(self.study.noise.get(name) for name in self.study.objectives)
+            doubtful = self.models is not None and self.models.noise_is_open  # then nobody knows that there is any
+            noisy = aim.is_noisy(tuple(0.0 if std is None and doubtful else std for std in given))
+            values = np.where(noisy, means, values)
+        return [t for t, known in zip(told, whole, strict=True) if known], values[whole]
+
+    def _need_goals(self, what: str) -> None:
+        if not self.study.objectives:
+            raise ValueError(f"{what} must be asked of a study with objectives; this has one cost. See `best`.")
+
+    def _named(self, goals: Array) -> dict[str, float]:
+        """Goals in the user's directions, by name."""
+        return dict(zip(self.study.objectives, (self.study.signs * goals).tolist(), strict=True))
 
     @overload
     def p_safe(self, params: Params) -> float: ...
@@ -265,17 +329,22 @@ class View:
         models, safety, X = self.models, self.safety, self._points(params)
         if models is None or safety is None:
             return None
-        cost = None
-        if models.cost is not None:
-            mean, var = models.cost.predict(0, X)
-            cost = self.study.sign * mean, np.sqrt(var)
         measured = {}
         for j, c in enumerate(self.study.constraints):
             if isinstance(c, Constraint):
                 mean, var = models.measured.predict(j, X)
                 risen = 0.0 if self.seen is None else self.seen.risen(X)[:, 0]
                 measured[c.name] = c.sign * (mean + risen), np.sqrt(var)
-        return Prediction(cost, measured, np.exp(safety(X)))
+        return Prediction(self._expected(models, X), measured, np.exp(safety(X)))
+
+    def _expected(self, models: Surrogates, X: Array) -> Any:
+        """Mean and standard deviation of the cost, or of every goal by name."""
+        if models.cost is None:
+            return None
+        signs = self.study.signs if self.study.objectives else [self.study.sign]
+        pairs = [models.cost.predict(j, X) for j in range(len(signs))]
+        found = [(sign * mean, np.sqrt(var)) for sign, (mean, var) in zip(signs, pairs, strict=True)]
+        return dict(zip(self.study.objectives, found, strict=True)) if self.study.objectives else found[0]
 
     @overload
     def p_violated(self, params: Params) -> dict[str, float]: ...
@@ -319,24 +388,25 @@ class View:
     def gain_left(self) -> float | None:
         """What the next trial may be expected to gain, in units of the cost's noise; None before a success.
 
-        What the study's risk would not try does not count.
+        Of several goals the unit is the volume that one point of the front gains by moving as far as the noise. What
+        the study's risk would not try does not count.
         """
         models, safety = self.models, self.safety
         if models is None or models.cost is None or safety is None:
             return None
         models = models.in_context(self.space.met)
         screened = candidates.screen(self.space, models, safety, rng=np.random.default_rng(0))
-        seen, length = observations(self.study, self.trials), length_of(self.study.risk)
+        seen, length, aim = observations(self.study, self.trials), length_of(self.study.risk), models.aim
         situation = Situation(
-            log_value=models.improvement(screened.X) + screened.log_gamma,
+            log_value=aim.improvement(screened.X) + screened.log_gamma,
             log_gamma=screened.log_gamma,
-            log_noise=float(np.log(models.resolution)),
+            log_noise=float(np.log(aim.resolution)),
             reported=np.full(len(seen.crashed), np.nan),
             crashed=seen.crashed,
-            cost=seen.cost,
+            cost=aim.progress(seen.cost, seen.goals),
             pending=0,
             trials_left=None if length is None else max(length - len(seen.crashed), 0),
-            gained=models.gained,
+            gained=aim.gained,
             stopped=seen.stopped,
         )
         floor = floor_of(self.study.risk, situation)

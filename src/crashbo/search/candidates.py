@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from crashbo.models.ensemble import FEW_TRIALS
 from crashbo.search import reach
+from crashbo.search.aims import CENTRES
 from crashbo.search.dead_ends import NOWHERE, DeadEnds
 from crashbo.search.maximise import ENOUGH, EVALUATIONS, ascend, diverse_best, perturbations, spread_points
 from crashbo.search.risk import Score
@@ -20,7 +21,6 @@ from crashbo.search.surrogates import Surrogates
 Array = NDArray[np.float64]
 
 MANY_TRIALS = 300  # judgement: past this many, every candidate and every doubt is too costly
-_CENTRES = 4  # judgement: best trials with candidates around them
 _AROUND, _APART, _LEAST_APART = 0.5, 0.3, 1e-3  # judgement: how far around; distance of starts; in lengthscales
 _AT, _FAR = 1e-8, 50.0  # derived: half squared distances at which a share is all but zero, and all but one
 _EDGES = 2  # judgement: candidates all over the space to each at the edges of its rules
@@ -140,9 +140,11 @@ def screen(
     space: Space, models: Surrogates, gamma: Utility, box: Box | None = None, *, rng: np.random.Generator
 ) -> Screen:
     """Candidates all over the space, or a box in it, and around the best trials."""
-    data, post = (models.crash.data, models.crash) if models.cost is None else (models.cost.data, models.cost)
-    merit = gamma(space.here(data.X)) if models.cost is None else -models.means_here
-    return screen_around(space, data.X, merit, post.hypers[0].lengthscales, gamma, box, rng=rng)
+    if models.cost is None:
+        X, post = models.crash.data.X, models.crash
+        return screen_around(space, X, gamma(space.here(X)), post.hypers[0].lengthscales, gamma, box, rng=rng)
+    X, aim = models.cost.data.X, models.aim
+    return screen_around(space, X, aim.merit, aim.lengthscales, gamma, box, rng=rng, centres=aim.centres)
 
 
 def screen_around(
@@ -154,18 +156,20 @@ def screen_around(
     box: Box | None = None,
     *,
     rng: np.random.Generator,
+    centres: int = CENTRES,
 ) -> Screen:
-    """Candidates all over the space, or a box in it, and around the tried points of highest merit."""
+    """Candidates all over the space, or a box in it, and around so many of the tried points of highest merit."""
     D, box, effort = space.dimension, box or Box.whole(space), Effort.after(len(tried))
     lengthscales = np.minimum(lengthscales, 1.0)
-    centres = tried[np.argsort(-merit, kind="stable")[:_CENTRES]]
+    best = tried[np.argsort(-merit, kind="stable")[:centres]]
     wide = space.uniform(spread_points(min(effort.wide * D, effort.most), D, rng=rng))
-    near = perturbations(np.clip(centres, 0.0, 1.0), effort.around, _AROUND * lengthscales, rng=rng)
+    around = effort.around * CENTRES // centres
+    near = perturbations(np.clip(best, 0.0, 1.0), around, _AROUND * lengthscales, rng=rng)
     X = np.vstack(
         [
             space.settled(box.low + (box.high - box.low) * wide),
             space.snap(np.clip(near, box.low, box.high)),
-            space.steps(space.snap(centres[:1])[0]),
+            space.steps(space.snap(best[:1])[0]),
             _at_edges(space, box, min(effort.wide * D, effort.most) // _EDGES, rng=rng),
         ]
     )

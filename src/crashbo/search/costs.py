@@ -59,8 +59,8 @@ class CostScale:
     spread: float
 
     @staticmethod
-    def of(X: Array, cost: Array) -> "CostScale":
-        """The map for costs at X, (n, D), in the unit cube."""
+    def of(X: Array, cost: Array, kept: float = -math.inf) -> "CostScale":
+        """The map for costs at X, (n, D), in the unit cube; costs up to `kept` are kept in any case."""
         near = squared_distances(X, X) < _NEIGHBOURS**2 * X.shape[1]
         weights = 1.0 / near.sum(axis=1)
         median = _median(cost, weights)
@@ -68,7 +68,7 @@ class CostScale:
         if spread == 0.0 and cost.max() > median:  # more than half equal the best: the distance of the others
             above = cost > median
             spread = _median(cost[above], weights[above]) - median
-        return CostScale(median + _FENCE * spread, spread)
+        return CostScale(max(median + _FENCE * spread, kept), spread)
 
     def __call__(self, cost: Array) -> Array:
         """Costs as the model sees them."""
@@ -109,11 +109,11 @@ class Costs:
     huge: NDArray[np.bool_]
 
     @staticmethod
-    def of(X: Array, cost: Array) -> "Costs":
-        """From costs at X, (n, D), in the unit cube."""
+    def of(X: Array, cost: Array, kept: float = -math.inf) -> "Costs":
+        """From costs at X, (n, D), in the unit cube; none up to `kept` is huge."""
         if not len(cost):
             return Costs(X, cost, np.zeros(0, dtype=bool))
-        scale = CostScale.of(X, cost)
+        scale = CostScale.of(X, cost, kept)
         huge = cost > scale.fence + _HUGE * scale.spread
         if not 0 < huge.sum() <= 1 + len(cost) // _SHARE or len(cost) - huge.sum() < _FEW:
             huge = np.zeros(len(cost), dtype=bool)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from crashbo.models import latent
 from crashbo.models.latent import Posterior
-from crashbo.search.acquisition import LogEI
+from crashbo.search.aims import Best, Improvement
 from crashbo.search.candidates import MANY_TRIALS, Screen
 from crashbo.search.risk import LEAST
 from crashbo.search.surrogates import Surrogates
@@ -34,7 +34,7 @@ _RARITY = 2.0  # standard deviations below the mean at which the level of a fill
 _LEAST_SPREAD = 3.0  # times the noise
 
 
-def improvement(models: Surrogates, screened: Screen, floor: float, log_noise: float) -> tuple[LogEI, Array]:
+def improvement(models: Surrogates, screened: Screen, floor: float, log_noise: float) -> tuple[Improvement, Array]:
     """Expected improvement under the least doubt that leaves something to gain, or the last; and the screen's."""
     admissible = screened.log_gamma >= np.log(max(floor, LEAST))
     for found in levels(models):
@@ -44,24 +44,26 @@ def improvement(models: Surrogates, screened: Screen, floor: float, log_noise: f
     return found, worth
 
 
-def levels(models: Surrogates) -> Iterator[LogEI]:
+def levels(models: Surrogates) -> Iterator[Improvement]:
     """Expected improvement under ever more doubt."""
     for cost in chain(_shortened(models), _filled(models)):
-        yield LogEI(cost, float(cost.mean_at_trials(0).min()))
+        yield models.aim.doubted(cost)
 
 
 def _shortened(models: Surrogates) -> Iterator[Posterior]:
     """The cost's posterior under ever shorter lengthscales."""
     cost = _cost(models)
-    h = cost.hypers[0]
     # Every doubt takes a Cholesky factor: after many trials the largest comes first.
     for share in _SHARES if models.successes <= MANY_TRIALS else _SHARES[-1:]:
-        yield latent.condition(cost.data, (replace(h, lengthscales=share * h.lengthscales),))
+        hypers = tuple(replace(h, lengthscales=share * h.lengthscales) for h in cost.hypers)
+        yield latent.condition(cost.data, hypers)
 
 
 def _filled(models: Surrogates) -> Iterator[Posterior]:
-    """The cost's posterior with ever more wells filled up."""
-    cost = _cost(models)
+    """The cost's posterior with ever more wells filled up; a front is no well."""
+    cost, aim = _cost(models), models.aim
+    if not isinstance(aim, Best):
+        return
     h, n = cost.hypers[0], models.successes
     mean = cost.mean_at_trials(0)[:n]
     away = np.ones(n, dtype=bool)
@@ -71,7 +73,7 @@ def _filled(models: Surrogates) -> Iterator[Posterior]:
         if not away.any():
             break
         level = float(mean[away].min())
-        spread = max((h.mean - level) / _RARITY, _LEAST_SPREAD * models.cost_noise_std)
+        spread = max((h.mean - level) / _RARITY, _LEAST_SPREAD * aim.noise_std)
         shallow = replace(h, outputscale=min(spread**2, h.outputscale))
         yield latent.condition(replace(cost.data, Y=np.maximum(cost.data.Y, level)), (shallow,), grams=cost.grams)
 

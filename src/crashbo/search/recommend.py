@@ -10,12 +10,15 @@ from numpy.typing import NDArray
 
 from crashbo.models.latent import Posterior
 from crashbo.search import candidates
+from crashbo.search.front import Front
 from crashbo.search.risk import STEEP, Score
 from crashbo.search.safety import Safety
 from crashbo.search.space import Space
 from crashbo.search.surrogates import Surrogates
 
 Array = NDArray[np.float64]
+
+_BESIDE = 0.01  # judgement: weight of the goals that are not the worst: enough to break ties
 
 
 @dataclass(frozen=True)
@@ -36,16 +39,51 @@ class _Cheapness:
         return float(np.sqrt(self.cost.hypers[0].outputscale))
 
 
+@dataclass(frozen=True)
+class _Compromise:
+    """The negative of the worst weighted goal, with a little of all: so a goal without weight still breaks ties."""
+
+    front: Front
+    weights: Array  # (M,)
+
+    def __call__(self, X: Array) -> Array:
+        means = np.column_stack([self.front.cost.predict(j, X)[0] for j in range(len(self.weights))])
+        return -self._joined(means)[0]
+
+    def with_gradient(self, X: Array) -> tuple[Array, Array]:
+        found = [self.front.cost.predict_with_gradient(j, X) for j in range(len(self.weights))]
+        value, slopes = self._joined(np.column_stack([mean for mean, *_ in found]))
+        return -value, -np.einsum("mj,jmd->md", slopes, np.stack([in_mean for _, _, in_mean, _ in found]))
+
+    def _joined(self, means: Array) -> tuple[Array, Array]:
+        """The value, and its slopes in the goals, (m, M)."""
+        share = self.weights / self.weights.max()
+        best, extent = self.front.ends
+        goals = (means - best) / extent
+        worst = np.eye(len(share))[np.argmax(share * goals, axis=1)]
+        parts = share * worst + _BESIDE * np.maximum(share, _BESIDE)
+        return np.sum(parts * goals, axis=1), parts / extent
+
+
 def best_point(
-    models: Surrogates, safety: Safety, space: Space, delta: float, rng: np.random.Generator
-) -> tuple[Array, float, float]:
-    """The point, its expected cost and its P(safe); about the safest point where nothing is safe enough."""
+    models: Surrogates,
+    safety: Safety,
+    space: Space,
+    delta: float,
+    rng: np.random.Generator,
+    weights: Array | None = None,
+) -> tuple[Array, Array, float]:
+    """The point, its expected cost or goals, and its P(safe); about the safest point where nothing is safe enough."""
     assert models.cost is not None
     score = Score(log_floor=float(np.log1p(-delta)) if delta < 1.0 else -np.inf, weight=0.0, steepness=STEEP)
     screened = candidates.screen(space, models, safety, rng=rng)
     tried = models.cost.data.X[: models.successes]
     X = np.vstack([screened.X, space.snap(space.here(tried))])
     screened = candidates.Screen(X, safety(X), screened.apart, screened.box)
-    found = candidates.best(space, screened, _Cheapness(models.cost), safety, score, np.zeros((0, X.shape[1])))
-    mean, _ = models.cost.predict(0, found.x[None, :])
-    return found.x, float(mean[0]), float(np.exp(found.log_gamma))
+    cheap: candidates.Utility = _Cheapness(models.cost)
+    if weights is not None:
+        assert isinstance(models.aim, Front)
+        cheap = _Compromise(models.aim, weights)
+    found = candidates.best(space, screened, cheap, safety, score, np.zeros((0, X.shape[1])))
+    means = [float(models.cost.predict(j, found.x[None, :])[0][0]) for j in range(len(models.cost.hypers))]
+    return found.x, np.array(means), float(np.exp(found.log_gamma))

@@ -22,12 +22,14 @@ from crashbo.models.hybrid import HybridData
 from crashbo.models.hyperpriors import Hyperprior
 from crashbo.models.latent import Hyperparameters, Posterior, Warm
 from crashbo.models.parametrisation import Parametrisation
-from crashbo.models.regression import measured_data
 from crashbo.numerics.kernels import MATERN52, Kernel
 from crashbo.search import selection
-from crashbo.search.acquisition import LogEI, LogGamma
+from crashbo.search.acquisition import LogGamma
+from crashbo.search.aims import Aim, Best
 from crashbo.search.calibration import Calibration
-from crashbo.search.costs import ENOUGH, Costs
+from crashbo.search.costs import ENOUGH, CostFit, Costs
+from crashbo.search.front import Front, standing
+from crashbo.search.goals import GoalCosts, stacked_data
 from crashbo.search.safety import Safety
 from crashbo.search.trip_levels import Tilt
 
@@ -49,9 +51,6 @@ _LEAST_CRASH = 1e-12  # of P(crash): a sum of floats knows no less
 _REFINED = 0.05  # nats: gain of a step with many trials below which it was the last
 _FEW_SWEEPS = 20  # of EP with many trials, at most
 _STEPS = 10  # evaluations of the evidence with many trials, at most: what three seconds for a first ask allow
-# judgement: share of the cost's spread that a gain must have to mean anything, at least and most. With risk's third of
-# it, a gain of a hundredth is always worth a trial: on michalewicz10d ruggedness was fitted as a noise of 0.2
-_FINEST, _COARSEST = 1e-3, 0.03
 # fitted: on eight families of crashbo.problems in 2 to 6 dimensions, seeds 0 to 4, after 10 to 50 trials. A measured
 # cause was taken for a bystander in one of 340 cases, after ten trials; a bystander was found out in 31 of 41
 _LEAD = 2.5  # nats by which the bystander's hypothesis must lead
@@ -82,6 +81,9 @@ class Observations:
     tilts: tuple[Tilt, ...] = ()  # of the only threshold, along contexts
     stops_at: float = 0.5  # probability of a crash at which a guard stops a trial; derived: likelier than not
     total: int | None = None  # trials that there are, where these are only some of them
+    goals: Array | None = None  # (n, M), of a study with several, all minimised; NaN where not known. It has no `cost`
+    goal_noise_std: tuple[float | None, ...] = ()
+    reference: Array | None = None  # (M,), of such a study, where the user gives it
 
     @property
     def count(self) -> int:
@@ -97,6 +99,7 @@ class Observations:
             succeeded=self.succeeded[rows],
             crashed=self.crashed[rows],
             cost=self.cost[rows],
+            goals=None if self.goals is None else self.goals[rows],
             Y=self.Y[rows],
             blame=None if self.blame is None else [self.blame[i] for i in rows.tolist()],
             censored=None if self.censored is None else self.censored[rows],
@@ -124,8 +127,13 @@ class Observations:
 
     @property
     def costed(self) -> NDArray[np.bool_]:
-        """Which trials have a cost."""
-        return ~np.isnan(self.cost)
+        """Which trials have a cost, or any of several."""
+        return np.asarray(~np.isnan(self.cost) if self.goals is None else ~np.isnan(self.goals).all(axis=1))
+
+    @property
+    def ranked(self) -> "Observations":
+        """The same, with one number per trial as its cost, also where there are several goals: the best lowest."""
+        return self if self.goals is None else replace(self, cost=standing(self.goals))
 
     def digest(self, numbers: tuple[int, ...]) -> str:
         """A digest of the data of the trials of these numbers: a correction of any of them changes it."""
@@ -133,7 +141,8 @@ class Observations:
         rows = np.array([number in known for number in self.numbers], dtype=bool)
         told = hashlib.blake2b(digest_size=16)
         stopped = self.stopped if self.stopped.any() else None  # studies without one keep the digests that they had
-        for values in (self.X, self.cost, self.Y, self.crashed, self.censored, stopped, self.reached, self.rises):
+        readings = self.reached, self.rises
+        for values in (self.X, self.cost, self.Y, self.crashed, self.censored, stopped, *readings, self.goals):
             told.update(b"" if values is None else np.ascontiguousarray(values[rows]).tobytes())
         told.update(repr(self.blame and [self.blame[i] for i in np.flatnonzero(rows).tolist()]).encode())
         return told.hexdigest()
@@ -175,7 +184,7 @@ class Memory:
 class Surrogates:
     """Both models, fitted."""
 
-    cost: Posterior | None  # None before the first success
+    cost: Posterior | None  # of every goal, where there are several; None before the first success
     ensemble: Ensemble  # of crash posteriors: the first at the most probable hyperparameters and the median thresholds
     parametrisations: tuple[Parametrisation, ...]  # of the crash model
     fitted: Fit | None  # of the crash model; None where hyperparameters are held
@@ -184,6 +193,7 @@ class Surrogates:
     known: Observations  # the trials that both models know: all, or those that matter most (see `selection`)
     bystanders: Ensemble | None = None  # of what is measured, where that is not the cause: `ensemble` is of labels then
     noise_is_open: bool = False  # whether much noise and little explain the costs about equally well
+    reference: Array | None = None  # (M,), of several goals, where the user gives it
     context: tuple[tuple[int, float], ...] = ()  # coordinates that are met and not chosen, and where they are now
 
     @property
@@ -262,56 +272,12 @@ class Surrogates:
         return LogGamma(replace(kept, ceilings=ceilings))
 
     @cached_property
-    def eta(self) -> float:
-        """The incumbent's cost: the best posterior mean at a success or a pending trial.
-
-        Without the latter, a promising place would promise the same to the next who asks.
-        """
-        return float(self.means_here[self._incumbent])
-
-    @cached_property
-    def means_here(self) -> Array:
-        """Mean cost of each trial's params, successes first, then pending ones; in the present context."""
+    def aim(self) -> Aim:
+        """What is to be gained: less than the best cost, or several goals' front moved outwards."""
         assert self.cost is not None
-        if not self.context:
-            return self.cost.mean_at_trials(0)
-        X = self.cost.data.X.copy()
-        for at, value in self.context:
-            X[:, at] = value
-        return self.cost.predict(0, X)[0]
-
-    @cached_property
-    def improvement(self) -> LogEI:
-        """What a trial may be expected to gain if it does not crash."""
-        assert self.cost is not None
-        incumbent = None if self.context else self._incumbent  # in another context it was not tried itself
-        return LogEI(self.cost, self.eta, self.cost_noise_std, incumbent)
-
-    @cached_property
-    def _incumbent(self) -> int:
-        return int(np.argmin(self.means_here))
-
-    @property
-    def cost_noise_std(self) -> float:
-        """The cost's noise, given or learnt."""
-        assert self.cost is not None
-        return float(np.mean(self.cost.hypers[0].noise_std))
-
-    @property
-    def resolution(self) -> float:
-        """The least gain in cost that means anything: its noise, within bounds.
-
-        No less than a thousandth of its spread; and no more than a few hundredths, since what is taken for noise may be
-        a rugged cost, and then there is much to gain.
-        """
-        assert self.cost is not None
-        spread = float(np.sqrt(self.cost.hypers[0].outputscale))
-        return float(np.clip(self.cost_noise_std, _FINEST * spread, _COARSEST * spread))
-
-    @property
-    def gained(self) -> float:
-        """How far the best success lies below the worst, without their noise."""
-        return float(self.means_here[: self.successes].max() - self.eta)
+        if len(self.cost.hypers) > 1:
+            return Front(self.cost, self.successes, self.reference, self.context)
+        return Best(self.cost, self.successes, self.context)
 
     def in_context(self, context: tuple[tuple[int, float], ...]) -> "Surrogates":
         """The same in another context."""
@@ -321,9 +287,9 @@ class Surrogates:
         """The same fit with other pending trials: nothing is learnt from those."""
         if self.cost is None:
             return self
-        measured, n, alone = self.cost.data, self.successes, self.cost
-        if len(measured.X) > n:
-            alone = latent.condition(measured_data(measured.X[:n], measured.Y[0, :n]), self.cost.hypers)
+        told, n, alone = self.cost.data, self.successes, self.cost
+        if len(told.X) > n:
+            alone = latent.condition(stacked_data(told.X[:n], told.Y[:, :n]), self.cost.hypers)
         other = replace(self, cost=with_pending(alone, pending))
         if "crash_model" in vars(self):  # with the densities of thresholds, of which ask and guard both ask
             vars(other)["crash_model"] = self.crash_model
@@ -370,8 +336,8 @@ def _of_all(
         ensemble = _about(fitted, unsure and compared[1] is None)
         cost_start = memory.cost if memory is not None else None
         cost, noise_is_open = (None, False)
-        if len(told.costs.X):
-            cost, noise_is_open = told.costs.fit(seen.cost_noise_std, cost_prior, cost_start)
+        if told.costs is not None:
+            cost, noise_is_open = _fit_costs(told.costs, seen, cost_prior, cost_start)
         found = _Found(fitted, fitted.posterior.warm(), ensemble, cost, seen.count, *compared, noise_is_open)
     return _assembled(told, found, _remembered(seen, found, memory))
 
@@ -398,7 +364,7 @@ def _of_many(
         if memory is not None and found is not None:
             light = start is not None and start.sites is None  # as it came from a storage
             return _assembled(told, found, _remembered(told.seen, found, memory, seen) if light else memory)
-    few = seen.only(selection.about_the_best(seen, selection.FEW, np.ones(seen.X.shape[1])))
+    few = seen.only(selection.about_the_best(seen.ranked, selection.FEW, np.ones(seen.X.shape[1])))
     first = _of_all(few, _to_be_fitted(memory), cost_prior, crash_prior, posterior, doubtful)
     told = _Prepared.of(_chosen(seen, first), crash_prior)
     found = _refined(told, first, cost_prior)
@@ -411,7 +377,7 @@ class _Prepared(NamedTuple):
     seen: Observations
     data: HybridData
     parametrisations: tuple[Parametrisation, ...]
-    costs: Costs
+    costs: Costs | GoalCosts | None  # None before a success; of several goals, before each was measured
 
     @staticmethod
     def of(seen: Observations, prior: Hyperprior) -> "_Prepared":
@@ -419,7 +385,30 @@ class _Prepared(NamedTuple):
             seen.X, seen.Y, seen.crashed, seen.blame, seen.censored, seen.stopped, *seen.watched, whole=True
         )
         parametrisations = parametrise_all(data, prior, noise_std=seen.noise_std, thresholds=seen.thresholds)
-        return _Prepared(seen, data, parametrisations, Costs.of(seen.X[seen.costed], seen.cost[seen.costed]))
+        return _Prepared(seen, data, parametrisations, _costs(seen))
+
+
+def _costs(seen: Observations) -> Costs | GoalCosts | None:
+    """What is known of the cost, or of every goal."""
+    X = seen.X[seen.costed]
+    if seen.goals is None:
+        return Costs.of(X, seen.cost[seen.costed]) if len(X) else None
+    goals = seen.goals[seen.costed]
+    return GoalCosts.of(X, goals) if (~np.isnan(goals)).any(axis=0).all() else None
+
+
+def _fit_costs(costs: Costs | GoalCosts, seen: Observations, prior: Hyperprior, start: Warm | None) -> CostFit:
+    """The posterior of the cost, or of every goal, its hyperparameters learnt."""
+    if isinstance(costs, GoalCosts):
+        return costs.fit(seen.goal_noise_std, prior, start)
+    return costs.fit(seen.cost_noise_std, prior, start)
+
+
+def _refine_costs(costs: Costs | GoalCosts, seen: Observations, prior: Hyperprior, start: Warm | None) -> Posterior:
+    """The same by a few more steps from the fit of fewer trials."""
+    if isinstance(costs, GoalCosts):
+        return costs.refined(seen.goal_noise_std, prior, start, _REFINED, _STEPS)
+    return costs.refined(seen.cost_noise_std, prior, start, _REFINED, _STEPS)
 
 
 class _Found(NamedTuple):
@@ -466,10 +455,11 @@ def _assembled(told: _Prepared, found: _Found, memory: Memory) -> Surrogates:
         told.parametrisations,
         found.fitted,
         memory,
-        len(told.costs.X),
+        0 if told.costs is None else len(told.costs.X),
         told.seen,
         bystanders,
         found.noise_is_open,
+        told.seen.reference,
     )
 
 
@@ -482,7 +472,7 @@ def _held(told: _Prepared, memory: Memory, start: Warm) -> _Found | None:
     """
     seen, data, _, costs = told
     n, rows, ensemble = seen.count, len(seen.numbers), memory.ensemble
-    if ensemble is None or start.measured != data.kind or (memory.cost is None) != (len(costs.X) == 0):
+    if ensemble is None or start.measured != data.kind or (memory.cost is None) != (costs is None):
         return None
     if seen.total is None and memory.told != seen.digest(memory.numbers):
         return None
@@ -503,7 +493,7 @@ def _held(told: _Prepared, memory: Memory, start: Warm) -> _Found | None:
     # What is measured does not explain the crashes of a bystander's study: they would all be surprises.
     if _surprised(middle if labels is None else labels.members[0], np.flatnonzero(new)):
         return None
-    cost = costs.given(memory.cost.hypers) if memory.cost is not None else None
+    cost = costs.given(memory.cost.hypers) if costs is not None and memory.cost is not None else None
     if cost is not None and _surprised(cost, np.flatnonzero(new[seen.costed])):
         return None
     warm = replace(start, sites=middle.sites())
@@ -537,8 +527,8 @@ def _chosen(seen: Observations, first: Surrogates) -> Observations:
         return seen.only(np.arange(len(seen.numbers)))
     scales = [h.lengthscales for h in first.ensemble.members[0].hypers]
     if first.cost is not None:
-        scales.append(first.cost.hypers[0].lengthscales)
-    return seen.only(selection.about_the_best(seen, selection.KNOWN, np.min(scales, axis=0)))
+        scales += [h.lengthscales for h in first.cost.hypers]
+    return seen.only(selection.about_the_best(seen.ranked, selection.KNOWN, np.min(scales, axis=0)))
 
 
 def _refined(told: _Prepared, first: Surrogates, cost_prior: Hyperprior) -> _Found:
@@ -563,8 +553,8 @@ def _refined(told: _Prepared, first: Surrogates, cost_prior: Hyperprior) -> _Fou
         sites = None if labels is None else labels.members[0].sites()
         kept = replace(kept, labels=replace(kept.labels, sites=sites))
     cost = None
-    if first.cost is not None:
-        cost = told.costs.refined(told.seen.cost_noise_std, cost_prior, memory.cost, _REFINED, _STEPS)
+    if told.costs is not None:
+        cost = _refine_costs(told.costs, told.seen, cost_prior, memory.cost)
     ensemble = _about(fitted, False)
     fitted = replace(fitted, converged=ensemble.members[0].ep.converged)  # the next fit goes on where this one ended
     warm = replace(fitted.posterior.warm(), sites=ensemble.members[0].sites())  # at the medians, as they are held
@@ -649,8 +639,8 @@ def with_pending(cost: Posterior, pending: Array) -> Posterior:
     """The cost's posterior with its own mean as data at pending trials, so that none is proposed twice."""
     if not len(pending):
         return cost
-    mean, _ = cost.predict(0, pending)
-    data = measured_data(np.vstack([cost.data.X, pending]), np.append(cost.data.Y[0], mean))
+    means = np.stack([cost.predict(j, pending)[0] for j in range(len(cost.hypers))])
+    data = stacked_data(np.vstack([cost.data.X, pending]), np.hstack([cost.data.Y, means]))
     return latent.condition(data, cost.hypers)
 
 

@@ -49,6 +49,9 @@ _STRATEGIES: dict[str, Strategy] = {
 }
 
 
+_FOR_SEVERAL_GOALS = ("eicc", "eic-classifier", "random", "sobol")
+
+
 def names() -> list[str]:
     """Names of all strategies."""
     return list(_STRATEGIES)
@@ -91,8 +94,13 @@ def plain(strategy: Strategy) -> str | dict[str, Any]:
     return {"name": name, **asdict(strategy)}
 
 
-def check(strategy: Strategy, space: Space, thresholds: tuple[GivenThreshold, ...], risk: Risk) -> None:
+def check(strategy: Strategy, space: Space, thresholds: tuple[GivenThreshold, ...], risk: Risk, goals: int = 1) -> None:
     """Refuse a study that the strategy cannot run, in a sentence."""
+    if goals > 1 and _name(strategy) not in (None, *_FOR_SEVERAL_GOALS):
+        raise ValueError(
+            f"strategy must be one of {', '.join(_FOR_SEVERAL_GOALS)} with several objectives, or your own; "
+            f"got {plain(strategy)!r}. 'eicc' is the default."
+        )
     if isinstance(strategy, Demanding):
         strategy.check(space, thresholds)
     deaf = _name(strategy) not in (None, "eicc")

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crashbo.search import candidates, doubt, reach
-from crashbo.search.acquisition import Flat, LogEI, LogGamma
+from crashbo.search.acquisition import Flat, LogGamma
+from crashbo.search.aims import Improvement
 from crashbo.search.candidates import Apart, Box, Found, Screen, Utility
 from crashbo.search.maximise import spread_points
 from crashbo.search.risk import (
@@ -43,6 +44,7 @@ _LIKELY = 0.5  # P(safe), where nothing is left to gain, of a new setting of few
 BESIDE = 0.01  # in every coordinate: a trial so near another tells little
 _FIRST = 5  # trials of a bold study before it looks for gain
 _TO_A_REPEAT = 10  # costs to each that was a repeat for the noise, at least
+_LOOKS_FAR = 3  # trials of which one looks for more of a front, far beyond its ends
 _LOOKED_AT = 16  # points of which a study that looks around takes one
 
 
@@ -95,7 +97,7 @@ class _Screened(NamedTuple):
     situation: Situation
 
 
-def _screened(task: Task, gamma: Gamma, improvement: LogEI, box: Box, rng: np.random.Generator) -> _Screened:
+def _screened(task: Task, gamma: Gamma, improvement: Improvement, box: Box, rng: np.random.Generator) -> _Screened:
     """The candidates in a box that may matter, their worth, and the situation of the study by them."""
     models = task.surrogates
     rough = candidates.screen(task.space, models, replace(gamma, ensemble=models.ensemble.middle), box, rng=rng)
@@ -111,7 +113,7 @@ def is_searched(risk: Risk, situation: Situation) -> bool:
 
 
 def look_elsewhere(
-    task: Task, gamma: Gamma, improvement: LogEI, situation: Situation, rng: np.random.Generator
+    task: Task, gamma: Gamma, improvement: Improvement, situation: Situation, rng: np.random.Generator
 ) -> Found | None:
     """Where nothing is left to gain: a look at what is empty still, if a crash may be risked for it.
 
@@ -140,9 +142,7 @@ def worse_successes(task: Task) -> Array:
     """The points of successes that were plainly worse than the best."""
     models = task.surrogates
     assert models.cost is not None
-    n = models.successes
-    worse = models.means_here[:n] > models.eta + models.resolution
-    return models.cost.data.X[:n][worse]
+    return models.cost.data.X[: models.successes][models.aim.worse]
 
 
 def proven(task: Task) -> Found | None:
@@ -171,17 +171,18 @@ def _leaps(task: Task) -> bool:
         return True
     seen = task.seen
     leapt = reach.leaps(task.space.seen(seen.X), seen.succeeded, task.space.continuous)
-    searched, resolution = ~np.isnan(task.reported), task.surrogates.resolution
-    return reach.leap_is_due(leapt, seen.crashed, seen.cost, searched, usual_price(task.risk), resolution)
+    searched, aim = ~np.isnan(task.reported), task.surrogates.aim
+    progress = aim.progress(seen.cost, seen.goals)
+    return reach.leap_is_due(leapt, seen.crashed, progress, searched, usual_price(task.risk), aim.payment)
 
 
-def _improvement(task: Task) -> LogEI:
+def _improvement(task: Task) -> Improvement:
     """The paper's is of the best observation, as if there were no noise."""
-    models = task.surrogates
-    assert models.cost is not None
+    aim = task.surrogates.aim
     if isinstance(task.risk, Paper):
-        return LogEI(models.cost, float(models.cost.data.Y[0, : models.successes].min()))
-    return models.improvement
+        return aim.observed_improvement
+    far = len(task.taken) % _LOOKS_FAR == 0
+    return aim.wider_improvement if far else aim.improvement
 
 
 def is_early(task: Task) -> bool:
@@ -257,17 +258,17 @@ def _safest(task: Task, gamma: Gamma, rng: np.random.Generator) -> Proposal:
 
 def situation_of(task: Task, screened: Screen, worth: Array) -> Situation:
     """What a risk may use, by these candidates."""
-    models = task.surrogates
+    aim = task.surrogates.aim
     return Situation(
         log_value=worth + screened.log_gamma,
         log_gamma=screened.log_gamma,
-        log_noise=float(np.log(models.resolution)),
+        log_noise=float(np.log(aim.resolution)),
         reported=task.reported,
         crashed=task.seen.crashed,
-        cost=task.seen.cost,
+        cost=aim.progress(task.seen.cost, task.seen.goals),
         pending=len(task.seen.pending),
         trials_left=task.trials_left,
-        gained=models.gained,
+        gained=aim.gained,
         stopped=task.seen.stopped,
     )
 
@@ -277,15 +278,13 @@ def _success(task: Task, gamma: Gamma, least: float) -> Found | None:
 
     None if a changed space has none, or only in dead ends.
     """
-    models = task.surrogates
-    assert models.cost is not None
     X = task.space.here(task.seen.X[task.seen.succeeded])
     X = X[(np.abs(task.space.snap(X) - X).max(axis=1) < SLACK) & ~task.dead_ends.hold(X)]
     if not len(X):
         return None
-    log_gamma, (mean, _) = gamma(X), models.cost.predict(0, X)
+    log_gamma, price = gamma(X), task.surrogates.aim.price(X)
     safe_enough = log_gamma >= min(np.log(least), float(log_gamma.max()))
-    i = int(np.argmin(np.where(safe_enough, mean, np.inf)))
+    i = int(np.argmin(np.where(safe_enough, price, np.inf)))
     return Found(X[i], float(log_gamma[i]))
 
 

@@ -18,6 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crashbo.search import candidates, doubt, reach
+from crashbo.search.acquisition import LogEI
+from crashbo.search.aims import Best
 from crashbo.search.candidates import Apart, Box, Found, Screen
 from crashbo.search.fantasies import Fantasies
 from crashbo.search.maximise import ascend
@@ -62,8 +64,18 @@ def further(task: Task, count: int, rng: np.random.Generator) -> Iterator[list[P
 
 
 def _is_by_one(task: Task) -> bool:
-    """Whether each is chosen as a single trial: the paper's rule, and before there is anything to gain upon."""
-    return isinstance(task.risk, Paper) or task.surrogates.cost is None or eicc.is_early(task)
+    """Whether each is chosen as a single trial: the paper's rule, before there is anything to gain upon, and fronts."""
+    models = task.surrogates
+    if isinstance(task.risk, Paper) or models.cost is None or eicc.is_early(task):
+        return True
+    return not isinstance(models.aim, Best)
+
+
+def _improvement(task: Task) -> LogEI:
+    """Over the best: of a front, no group is chosen."""
+    aim = task.surrogates.aim
+    assert isinstance(aim, Best)
+    return aim.improvement
 
 
 def _screened(task: Task, rng: np.random.Generator) -> Screen:
@@ -81,7 +93,7 @@ def _screened(task: Task, rng: np.random.Generator) -> Screen:
         log_gamma=np.concatenate([part.log_gamma for part in parts]),
     )
     several = gamma if models.ensemble.is_several else None
-    return candidates.narrowed(both, models.improvement(both.X), several, len(task.seen.numbers), times=_TIMES)[0]
+    return candidates.narrowed(both, _improvement(task)(both.X), several, len(task.seen.numbers), times=_TIMES)[0]
 
 
 class _Choice(NamedTuple):
@@ -105,7 +117,7 @@ class _Group:
         self._free = ~candidates.is_taken(X, task.taken)
         self._share = np.zeros(len(X))  # log of what is left of their worth beside those under way
         self._stay_away(pending)
-        self._hopes = Fantasies.of(models.improvement, X)
+        self._hopes = Fantasies.of(_improvement(task), X)
         self._chosen: list[int] = []
         self._doubts = doubt.levels(models)
         self._doubt: Fantasies | None = None
@@ -162,7 +174,7 @@ class _Group:
     def _elsewhere(self, situation: Situation) -> Found | None:
         """A look at what is empty still, as `eicc` has it, given all that is under way."""
         now = replace(self._task, seen=replace(self._task.seen, pending=self._pending))
-        found = eicc.look_elsewhere(now, self._task.safety, self._task.surrogates.improvement, situation, self._rng)
+        found = eicc.look_elsewhere(now, self._task.safety, _improvement(self._task), situation, self._rng)
         self._is_full = found is None
         return found
 
@@ -177,9 +189,8 @@ class _Group:
 
     def _stay_away(self, points: Array) -> None:
         if len(points):
-            self._share = self._share + Apart(
-                self._task.surrogates.improvement, points, self._screened.apart
-            ).log_share(self._screened.X)
+            apart = Apart(_improvement(self._task), points, self._screened.apart)
+            self._share = self._share + apart.log_share(self._screened.X)
 
     def _situation(self, worth: Array, among: Flags) -> Situation:
         """By the candidates among which to choose; by all, if none of those is left."""
@@ -203,7 +214,7 @@ class _Group:
             np.append(seen.cost, np.full(more, np.nan)),
             np.append(~np.isnan(task.reported), np.ones(more, bool)),
             usual_price(task.risk),
-            task.surrogates.resolution,
+            task.surrogates.aim.resolution,
         )
 
     def _doubted(self, admissible: Flags, log_noise: float) -> Array:
@@ -217,6 +228,7 @@ class _Group:
             if deeper is None:
                 assert self._doubt is not None
                 return self._doubt.log_gain()
+            assert isinstance(deeper, LogEI)
             self._doubt = Fantasies.of(deeper, self._screened.X)
             for i in self._chosen:
                 self._doubt = self._doubt.with_chosen(i)
@@ -251,7 +263,7 @@ class _Group:
         if score is None or not self._task.space.continuous.any():
             return found
         X, task = np.array([found[k].x for k in rows]), self._task
-        improvement, safety = task.surrogates.improvement, task.safety
+        improvement, safety = _improvement(task), task.safety
         ends = task.space.snap(
             ascend(
                 task.space.along(lambda X: score.with_gradient(improvement.with_gradient(X), safety.with_gradient(X))),

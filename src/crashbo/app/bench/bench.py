@@ -11,6 +11,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from crashbo.app.bench import store
 from crashbo.app.bench.checks import (
     Conflict,
@@ -31,9 +33,12 @@ from crashbo.integrations.optuna.ledger import Entry, Ledger, Order, entries_of
 from crashbo.integrations.optuna.proposer import Batch, Proposer
 from crashbo.integrations.optuna.settings import Settings, declared_in
 from crashbo.integrations.optuna.spaces import space_of
+from crashbo.numerics.hypervolume import hypervolume, on_front
+from crashbo.optimizer.observed import goals_of
 from crashbo.optimizer.records import Trial
 from crashbo.optimizer.study import best_of
 from crashbo.optimizer.told import Told, judge
+from crashbo.search.front import reference_of
 
 _INSTANT = 1e-3  # seconds between two places in the order of what is told, where the clock was set back
 _ROUNDS = 5  # proposals in a row, if others have taken the same points in the meantime
@@ -79,7 +84,8 @@ class Bench:
         self._propose = propose or _here(Proposer(ledger.study))
         self._writing = FairLock()
         self._waiting: deque[_PendingTell] = deque()  # outcomes to be written
-        self._open: tuple[Settings, dict[int, Entry]] = Settings(), {}  # running trials, as last read: a cache
+        # Running trials, as last read, and by which settings what is told of them is judged: a cache.
+        self._open: tuple[Settings | None, dict[int, Entry]] = None, {}
         self._wished = False  # whether a setting was queued since the storage was last read to choose some
         self._ours: set[int] = set()  # trials that were handed out since then
         self._latest: float | None = None  # the latest place in the order of what was told
@@ -101,7 +107,9 @@ class Bench:
         settings, space = reading.declared, space_of(reading.distributions, reading.structure)
         label, units, run = extras_in(reading.attrs.get(store.EXTRAS))
         constraints = settings.constraints_for([t for t in reading.records(settings) if t.counts])
-        said = {"units": units, **settings.options, "constraints": constraints, "direction": self.ledger.direction}
+        said = {"units": units, **settings.options, "constraints": constraints}
+        if reading.direction is not None:
+            said["direction"] = reading.direction
         return Definition(self.ledger.name, space, said, lease=settings.lease, label=label, run=run)
 
     def entries(self) -> list[Entry]:
@@ -194,7 +202,8 @@ class Bench:
             return quick
         with self._writing:
             entry, settings, attrs = self._read(number)
-            told = self._settled(judge(told, settings.constraints), entry.trial.params)
+            judged = judge(told, settings.constraints, settings.objectives or ())
+            told = self._settled(judged, entry.trial.params)
             if entry.trial.state != "pending" and not entry.late:
                 if request is not None and request == entry.told_by:
                     if self.ledger.own(number)[1] == told:
@@ -337,9 +346,25 @@ class Bench:
             raise Conflict(f"trial {number} must be pending to be waited for; it was told. Nothing to do.")
         return time.time() + seconds
 
-    def best(self) -> Trial | None:
-        """The success with the best observed cost; None before the first."""
-        return best_of(self.trials, self.ledger.direction)
+    def best(self, trials: Iterable[Trial] | None = None) -> Trial | None:
+        """The success with the best observed cost; None before the first, and where there are several goals.
+
+        `trials` are those of the study, where somebody has just read them.
+        """
+        if self.ledger.goals:
+            return None
+        return best_of(self.trials if trials is None else trials, self.ledger.direction)
+
+    def front(self) -> tuple[int, float]:
+        """Of several goals, how many trials are on the front, and its hypervolume: as told, without models."""
+        study = self.definition.study
+        values = goals_of(study, [t for t in self.trials if t.state == "success"])
+        values = values[~np.isnan(values).any(axis=1)]
+        if not len(values):
+            return 0, 0.0
+        given = [study.reference[name] for name in study.objectives] if study.reference else None
+        reference = reference_of(values) if given is None else study.signs * given
+        return int(on_front(values).sum()), hypervolume(values, reference)
 
     def insight(self) -> Insight:
         """What the models say about the study, in its units."""
@@ -350,10 +375,10 @@ class Bench:
     def _tell_open(self, number: int, told: Told, notes: dict[str, Any]) -> Trial | None:
         """Tell a trial that was running when last read; None if it may not be any more, and must be read again."""
         settings, entries = self._open
-        entry = entries.pop(number, None)
-        if entry is None:
+        entry = entries.pop(number, None) if settings is not None else None
+        if entry is None or settings is None:
             return None
-        word = _PendingTell(entry, judge(told, settings.constraints), notes)
+        word = _PendingTell(entry, judge(told, settings.constraints, settings.objectives or ()), notes)
         self._waiting.append(word)
         with self._writing:
             if word.counted is None:

@@ -26,7 +26,7 @@ class Beyond(Conflict):
 
 def check_new(params: Mapping[str, Any], told: Told, reading: Reading, *, beyond: bool = True) -> None:
     """Refuse a trial that a study cannot take; without `beyond`, also one beyond the bounds."""
-    check_told(judge(told, reading.declared.constraints))
+    check_told(judge(told, reading.declared.constraints, reading.goals))
     check_params(params, reading, beyond=beyond)
 
 
@@ -67,7 +67,8 @@ def beyond_bounds(params: Mapping[str, Any], distributions: Distributions) -> st
 def check_told(told: Told) -> None:
     """Check the limits of store and models."""
     ran = {f"ran[{name!r}]": value for name, value in told.as_run.items() if is_number(value)}
-    for what, value in {"cost": told.cost, **told.measured, **ran}.items():
+    costs = told.cost if isinstance(told.cost, Mapping) else {"cost": told.cost}
+    for what, value in [*costs.items(), *told.measured.items(), *ran.items()]:
         if value is not None and abs(value) > LARGEST:
             raise ValueError(
                 f"{what} must be a finite number, at most {LARGEST:g}; got {value!r}. Leave it out if unknown."

@@ -11,6 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+from crashbo.optimizer.objectives import Direction
 from crashbo.optimizer.records import AnyConstraint, Constraint, Fault, Unmeasured
 from crashbo.optimizer.study import OPTIONS, Study, checked
 from crashbo.processes import bytes_of
@@ -69,6 +70,25 @@ class RunRules:
 
 
 @dataclass(frozen=True)
+class Goal:
+    """One thing to minimise or to maximise."""
+
+    name: str  # "cost" of the only one
+    label: str
+    unit: str
+    direction: Direction
+
+    def of(self, cost: Any) -> Any:
+        """Its part of a cost, which is a mapping where there are several; None where it is not known."""
+        return cost.get(self.name) if isinstance(cost, Mapping) else cost
+
+    @property
+    def wanted(self) -> str:
+        """In words: the highest or the lowest."""
+        return f"{'highest' if self.direction == 'maximize' else 'lowest'} {self.label}"
+
+
+@dataclass(frozen=True)
 class Definition:
     """Everything that defines a study."""
 
@@ -96,6 +116,8 @@ class Definition:
         """The study from plain values, checked."""
         _only(said, {"name", "parameters", "cost", "lease", "start", "run", *OPTIONS}, "study")
         parameters, constraints = _tables(said)
+        for name in said["objectives"] if isinstance(said.get("objectives"), Mapping) else ():
+            _check_goal(name, parameters)
         cost = said.get("cost", {})
         _only(cost, {"label", "unit"}, "cost")
         rules = said.get("run", {})
@@ -135,6 +157,14 @@ class Definition:
         """The study, with defaults for what was not given."""
         return Study.stored(self.space, self.options)
 
+    @property
+    def goals(self) -> tuple["Goal", ...]:
+        """What is minimised or maximised, for people: the cost, or every one of several objectives."""
+        units, objectives = self.study.units, self.study.objectives
+        if not objectives:
+            return (Goal("cost", self.label, units.get("cost", ""), self.study.direction),)
+        return tuple(Goal(name, name, units.get(name, ""), direction) for name, direction in objectives.items())
+
     def extras(self) -> str:
         """What Optuna's storage has no field for, as JSON."""
         labels = {"cost": self.label, "units": dict(self.study.units)}
@@ -166,6 +196,12 @@ def check_text(text: Any, what: str, longest: int = 500) -> None:
         raise ValueError(f"{what} must have at most {longest} characters; got {len(text)}. Shorten it.")
     if any((ord(c) < 32 and c not in "\t\n") or ord(c) == 127 or 0xD800 <= ord(c) < 0xE000 for c in text):
         raise ValueError(f"{what} must be printable text; it has control characters. Remove them.")
+
+
+def _check_goal(name: Any, parameters: Mapping[str, Any]) -> None:
+    checked_name(name, "goal")
+    if name in RESERVED or name in parameters:
+        raise ValueError(f"goal must not be called as a parameter, nor {', '.join(RESERVED)}; got {name!r}. Rename it.")
 
 
 def _tables(said: Mapping[str, Any]) -> tuple[dict[str, dict[str, Any]], dict[str, dict[str, Any]]]:

@@ -44,7 +44,7 @@ class Level:
 class Expectation:
     """Predictions at one point, with 90 % intervals."""
 
-    cost: tuple[float, float, float] | None  # mean, low, high
+    cost: Any  # mean, low, high; of several goals, by name; None before a success
     measured: dict[str, tuple[float, float, float]]
     p_safe: float
 
@@ -56,8 +56,8 @@ class Slice:
     axes: tuple[str, ...]
     grid: tuple[tuple[Any, ...], ...]  # values along each axis
     at: dict[str, Any]
-    cost: Array | None  # expected; shaped like the grid, last axis first
-    cost_std: Array | None
+    cost: Any  # expected; shaped like the grid, last axis first; of several goals, by name; None before a success
+    cost_std: Any
     p_safe: Array
     forbidden: Array | None = None  # 1 where a rule forbids it, shaped like the grid; None where there are no rules
 
@@ -111,11 +111,21 @@ class Overview:
         return [] if found is None else [_expectation(found, i) for i in range(len(params))]
 
     def recommended(self) -> dict[str, Any] | None:
-        """The point of minimum expected cost with P(safe) of at least 0.9; None before a success."""
+        """The point of minimum expected cost with P(safe) of at least 0.9; None before a success.
+
+        Of several goals, a compromise in which each counts as much.
+        """
         found = self.insight.recommend(_DELTA) if self.told else None
         if found is None:
             return None
         return {"params": found.params, "cost": self.expect([found.params])[0].cost, "p_safe": found.p_safe}
+
+    def front(self) -> dict[str, Any] | None:
+        """Of several goals: the numbers of the trials on the front, its hypervolume, and up to which point that is."""
+        if not self.insight.snapshot.study.objectives or not self.told:
+            return None
+        trials, reference = [t.number for t in self.view.front], self.view.reference
+        return {"trials": trials, "hypervolume": self.view.hypervolume(), "reference": reference}
 
     def exhausted(self) -> bool:
         """Whether no trial is worth its while any more."""
@@ -142,7 +152,7 @@ class Overview:
         found = self.view.predict([self._existing(p) for p in (*A, *B, *(p for points in mixed for p in points))])
         if found is None:
             return {}
-        quantities = {"safety": found.p_safe} | ({} if found.cost is None else {"cost": found.cost[0]})
+        quantities = {"safety": found.p_safe, **{name: mean for name, (mean, _) in _by_goal(found.cost).items()}}
         return {what: dict(zip(names, _total_effects(y, len(names)), strict=True)) for what, y in quantities.items()}
 
     def slice(self, axes: Sequence[str], at: Mapping[str, Any], size: int = _GRID) -> Slice:
@@ -170,12 +180,20 @@ class Overview:
         outward = tuple(tuple(held.axis(name).outward(v) for v in row) for name, row in zip(axes, values, strict=True))
         if found is None:
             return Slice(tuple(axes), outward, dict(at), None, None, np.full(shape, np.nan), forbidden)
-        cost, std = (None, None) if found.cost is None else (c.reshape(shape) for c in found.cost)
+        fields = {name: [c.reshape(shape) for c in pair] for name, pair in _by_goal(found.cost).items()}
+        cost, std = ({name: pair[i] for name, pair in fields.items()} or None for i in range(2))
+        if not isinstance(found.cost, Mapping):
+            cost, std = (of and of["cost"] for of in (cost, std))
         return Slice(tuple(axes), outward, dict(at), cost, std, found.p_safe.reshape(shape), forbidden)
 
     def _existing(self, params: dict[str, Any]) -> dict[str, Any]:
         """Params without those that do not exist beside the others."""
         return {name: params[name] for name in self.view.space.existing(params)}
+
+
+def _by_goal(cost: Any) -> dict[str, Any]:
+    """Pairs of mean and standard deviation by goal; the only one is the cost."""
+    return {} if cost is None else dict(cost) if isinstance(cost, Mapping) else {"cost": cost}
 
 
 def _plain(interval: tuple[float, float] | None) -> tuple[float | None, float | None] | None:
@@ -246,5 +264,7 @@ def _expectation(found: Prediction, i: int) -> Expectation:
         mean, std = float(pair[0][i]), float(pair[1][i])
         return mean, mean - 1.645 * std, mean + 1.645 * std
 
-    cost = None if found.cost is None else ends(found.cost)
+    cost: Any = None if found.cost is None else {name: ends(pair) for name, pair in _by_goal(found.cost).items()}
+    if cost is not None and not isinstance(found.cost, Mapping):
+        cost = cost["cost"]
     return Expectation(cost, {name: ends(pair) for name, pair in found.measured.items()}, float(found.p_safe[i]))

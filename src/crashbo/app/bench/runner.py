@@ -150,7 +150,7 @@ def _told(said: dict[str, Any]) -> Told:
     if "cost" in said and _not_finite(said["cost"]):
         cost, said = said["cost"], {name: value for name, value in said.items() if name != "cost"}
         if not any(said.get(name) not in (None, False) for name in ("crash", "stopped", "void")):
-            raise NotFinite(f"no finite cost: {'null' if cost is None else f'{float(cost):g}'}")
+            raise NotFinite(f"no finite cost: {f'{cost:g}' if isinstance(cost, float) else json.dumps(cost)}")
     unknown = sorted(said.keys() - set(Said.__annotations__))
     try:
         return Told.of(**said)
@@ -160,6 +160,10 @@ def _told(said: dict[str, Any]) -> Told:
 
 
 def _not_finite(cost: Any) -> bool:
+    """Whether a cost, or any of several goals, is no finite number; a goal that is null was not measured."""
+    if isinstance(cost, dict):
+        known = [value for value in cost.values() if value is not None]
+        return not known or any(isinstance(value, float) and not math.isfinite(value) for value in known)
     return cost is None or (isinstance(cost, float) and not math.isfinite(cost))
 
 

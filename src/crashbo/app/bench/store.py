@@ -13,7 +13,8 @@ EXTRAS, ID = "crashbo:bench", "crashbo:id"
 
 def create(where: str, definition: Definition) -> Ledger:
     """Create a study in a store, with its start points queued."""
-    ledger = Ledger(studies.create_study(where, definition.name, definition.study.direction))
+    study = definition.study
+    ledger = Ledger(studies.create_study(where, definition.name, study.direction, study.objectives))
     ledger.set_attr(EXTRAS, definition.extras())
     ledger.set_attr(ID, uuid.uuid4().hex[:12])
     declare(
@@ -21,8 +22,8 @@ def create(where: str, definition: Definition) -> Ledger:
         space=definition.space,
         lease=definition.lease,
         on_death=definition.run.on_death,
-        # The storage has the direction, and the extras have the units.
-        **{name: value for name, value in definition.options.items() if name not in ("direction", "units")},
+        # The storage has the directions, and the extras have the units.
+        **{name: v for name, v in definition.options.items() if name not in ("direction", "objectives", "units")},
     )
     for params in definition.start:
         ledger.queue(params)

@@ -8,7 +8,7 @@ import hashlib
 import io
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -27,6 +27,7 @@ _TALE = ("cost", "state", "reason", "blame", "censored", "reached", "rises", "ra
 _WATCHED = ("reached", "rises")
 _SELDOM = {"reached": "reached", "rises": "rises", "ran": "as_run"}  # left out where no trial has them: their fields
 _MORE = ("id", "who", "told_at", "took")
+COST = "cost:"  # before the name of a goal, where there are several
 _ID = "id:"  # before a row's id, in the request of the trial that it became
 
 
@@ -37,7 +38,7 @@ def columns(definition: Definition, trials: Sequence[Trial]) -> list[tuple[str, 
     return [
         ("", "number"),
         *params,
-        ("", "cost"),
+        *(("cost", COST + g.name) if definition.study.objectives else ("", "cost") for g in definition.goals),
         *(("measured", name) for name in names),
         *(("", n) for n in _TALE[1:] if n not in _SELDOM or any(getattr(t, _SELDOM[n]) for t in trials)),
     ]
@@ -46,6 +47,8 @@ def columns(definition: Definition, trials: Sequence[Trial]) -> list[tuple[str, 
 def cell(trial: Trial, column: tuple[str, str]) -> Any:
     """A trial's value in a column, or None."""
     kind, name = column
+    if kind == "cost":
+        return (trial.cost or {}).get(name.removeprefix(COST))
     if kind:
         return getattr(trial, kind).get(name)
     value = getattr(trial, _SELDOM.get(name, name))
@@ -96,11 +99,14 @@ class ImportPlan:
 def from_csv(definition: Definition, text: str) -> list[Row]:
     """The trials of a CSV, all checked: a column per parameter, the cost, and any other columns of `to_csv`.
 
+    Of several goals each has a column, `cost:NAME`, or just its name where nothing that is measured has that.
+
     `state` is success, crash, stopped or void. It may be left out for rows with a cost, which are successes.
     """
     reader = csv.DictReader(io.StringIO(text.removeprefix("\ufeff")))
     header = [_read(name) for name in reader.fieldnames or ()]
-    known = {*definition.space.parameters, *definition.study.names, "number", *_TALE, *_MORE}
+    goals = {COST + name for name in definition.study.objectives} | set(definition.study.objectives)
+    known = {*definition.space.parameters, *definition.study.names, "number", *_TALE, *_MORE, *goals}
     missing = [name for name in definition.space.parameters if name not in header]
     unknown = [name for name in header if name not in known]
     if missing or unknown or len(set(header)) < len(header):
@@ -166,7 +172,8 @@ def _values(params: Mapping[str, Any], told: Told | Trial) -> tuple[Any, ...]:
     names = tuple(sorted(told.blame)), tuple(sorted(told.censored))
     watched = tuple(sorted(told.reached.items())), tuple(sorted(told.rises.items()))
     ran = tuple(sorted((told.as_run or params).items()))
-    return tuple(sorted(params.items())), told.state, told.cost, measured, told.reason, *names, *watched, ran
+    cost = tuple(sorted(told.cost.items())) if isinstance(told.cost, Mapping) else told.cost
+    return tuple(sorted(params.items())), told.state, cost, measured, told.reason, *names, *watched, ran
 
 
 def _id_of(entry: Entry, study: str) -> str:
@@ -193,19 +200,27 @@ def _row(definition: Definition, line: int, row: dict[str, Any]) -> Row:
         measured = {c.name: _number(row[c.name], c.name) for c in definition.study.measured if row.get(c.name)}
         name = "" if "id" in params or "id" in measured else row.get("id") or ""
         check_text(name, "id", 90)
-        told = judge(replace(_told(row, measured), as_run=_object(row, "ran") or {}), definition.study.constraints)
-        return Row(line, params, told.settled(params, definition.space), name)
+        study = definition.study
+        cost = _goals(row, study.objectives, measured) if study.objectives else row.get("cost")
+        said = replace(_told(row, cost, measured), as_run=_object(row, "ran") or {})
+        return Row(line, params, judge(said, study.constraints, study.objectives).settled(params, study.space), name)
     except ValueError as error:
         words = str(error).removesuffix(".")
         raise ValueError(f"line {line} of the CSV must be a trial: {words}. Mend it.") from None
 
 
-def _told(row: dict[str, Any], measured: dict[str, float]) -> Told:
+def _goals(row: dict[str, Any], goals: Iterable[str], measured: Mapping[str, float]) -> dict[str, float] | None:
+    """Goals of a row, by name; None if it has none."""
+    texts = {name: row.get(COST + name) or ("" if name in measured else row.get(name)) for name in goals}
+    return {name: _number(text, COST + name) for name, text in texts.items() if text} or None
+
+
+def _told(row: dict[str, Any], cost: Any, measured: dict[str, float]) -> Told:
     state, reason = row.get("state") or "", row.get("reason") or ""
-    if not state and row.get("cost"):
+    if not state and cost:
         state = "success"
     if state == "success":
-        cost, censored = _number(row.get("cost"), "cost"), _names(row, "censored")
+        cost, censored = cost if isinstance(cost, Mapping) else _number(cost, "cost"), _names(row, "censored")
         return Told.of(cost=cost, measured=measured, censored=censored, note=reason)
     if state == "crash":
         blame, censored = _names(row, "blame"), _names(row, "censored")

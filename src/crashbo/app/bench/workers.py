@@ -135,6 +135,7 @@ class Picture:
     influence: dict[str, dict[str, float]]
     exhausted: bool  # whether nothing is left to gain
     points: tuple[int, ...]  # numbers of told trials at which to show the thresholds
+    front: dict[str, Any] | None = None  # of several goals, see Overview
 
 
 class Viewer:
@@ -171,7 +172,7 @@ class Viewer:
 def digest_of(trials: Sequence[Trial]) -> Digest:
     """The data that the models learn from, as a hashable value."""
     return tuple(
-        (t.number, t.state, t.cost, repr(t.measured), t.blame, t.censored, repr((t.reached, t.rises, t.as_run)))
+        (t.number, t.state, repr(t.cost), repr(t.measured), t.blame, t.censored, repr((t.reached, t.rises, t.as_run)))
         for t in trials
         if t.counts
     )
@@ -248,8 +249,9 @@ def _picture() -> Picture | None:
     digest, seen = _cache.digest, _cache.overview
     if not digest:
         return None
+    levels, recommended, blame = seen.levels(), seen.recommended(), seen.blame()
     points = tuple(history_of(seen.told))
-    return Picture(digest, seen.levels(), seen.recommended(), seen.blame(), seen.influence(), seen.exhausted(), points)
+    return Picture(digest, levels, recommended, blame, seen.influence(), seen.exhausted(), points, seen.front())
 
 
 def _expect(params: list[dict[str, Any]]) -> list[Expectation]:

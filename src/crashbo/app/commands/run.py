@@ -82,4 +82,7 @@ def _run_trials(options: argparse.Namespace, workers: Workers) -> Answer:
 def _so_far(bench: "Bench") -> str:
     trials, best = bench.trials, bench.best()
     crashes = sum(t.state == "crash" for t in trials)
-    return f"best {number(best.cost) if best else 'none yet'}, {counted(crashes, 'crash', 'crashes')}"
+    reached = f"best {number(best.cost) if best else 'none yet'}"
+    if bench.ledger.goals:
+        reached = "front {}, hypervolume {:.4g}".format(*bench.front())
+    return f"{reached}, {counted(crashes, 'crash', 'crashes')}"

@@ -52,6 +52,13 @@ def _add_new(commands: Any) -> None:
     new.add_argument("--constraint", action="append", default=[], metavar="NAME[=THRESHOLD][:below]")
     new.add_argument("--unmeasured", action="append", default=[], metavar="NAME", help="a cause that is not measured")
     new.add_argument("--maximize", action="store_true", help="maximize the cost instead of minimizing it")
+    new.add_argument(
+        "--objective",
+        action="append",
+        default=[],
+        metavar="NAME=minimize|maximize",
+        help="one of two or three goals, in place of the cost",
+    )
     new.add_argument("--label", metavar="WORD", help="what the cost is called")
     new.add_argument(
         "--unit", action="append", default=[], metavar="NAME=UNIT", help="of cost, parameter or constraint"
@@ -87,7 +94,8 @@ def _new(options: argparse.Namespace) -> Answer:
 def _described(definition: "Definition") -> str:
     names = [c.name for c in definition.study.constraints]
     parameters = counted(len(definition.space.parameters), "parameter")
-    return f"{parameters}, {definition.study.direction} {definition.label}, crashes by {', '.join(names)}"
+    goals = " and ".join(f"{goal.direction} {goal.label}" for goal in definition.goals)
+    return f"{parameters}, {goals}, crashes by {', '.join(names)}"
 
 
 def _said(options: argparse.Namespace) -> dict[str, Any]:
@@ -102,6 +110,10 @@ def _said(options: argparse.Namespace) -> dict[str, Any]:
         said["constraints"] = dict(map(_constraint, options.constraint)) | {
             n: {"measured": False} for n in options.unmeasured
         }
+    if options.objective:
+        rule = "NAME=minimize or NAME=maximize"
+        said["objectives"] = dict(_pair(text, "--objective", rule) for text in options.objective)
+        said["units"] = {name: units.pop(name) for name in said["objectives"] if name in units}
     cost = {"label": options.label, "unit": units.pop("cost", None)}
     if any(cost.values()):
         said["cost"] = {k: v for k, v in cost.items() if v}
@@ -171,6 +183,8 @@ def _best(options: argparse.Namespace) -> Answer:
 
     bench = bench_of(options)
     definition, best = bench.definition, bench.best()
+    if definition.study.objectives:
+        return _front(bench)
     if best is None:
         return Answer("No success yet.", {"best": None, "recommended": None})
     with patience("fitting the models"):
@@ -187,6 +201,35 @@ def _best(options: argparse.Namespace) -> Answer:
             params_text(definition, recommended["params"]),
         ]
     return Answer("\n".join(lines), {"best": asdict(best), "recommended": recommended})
+
+
+def _front(bench: "Bench") -> Answer:
+    """The front of several goals, and a compromise."""
+    from crashbo.app.bench import table
+    from crashbo.app.bench.overview import Overview
+
+    definition, trials = bench.definition, bench.trials
+    with patience("fitting the models"):
+        seen = Overview(bench.insight()) if any(t.counts for t in trials) else None
+        front, recommended = (seen.front(), seen.recommended()) if seen is not None else (None, None)
+    if front is None or not front["trials"]:
+        return Answer("No success yet.", {"front": None, "recommended": None})
+    members = [trials[number] for number in front["trials"]]
+    worst = ", ".join(f"{name} {value:.4g}" for name, value in (front["reference"] or {}).items())
+    lines = [
+        f"On the front: {counted(len(members), 'trial')} that no other beats in all goals.",
+        table.to_text(definition, members),
+        f"Hypervolume {front['hypervolume']:.6g}, up to {worst}.",
+    ]
+    if recommended is not None and recommended["cost"] is not None:
+        expected = [f"{g.label} {number(recommended['cost'][g.name][0], g.unit)}" for g in definition.goals]
+        lines += [
+            f"A compromise: expected {', '.join(expected)}, P(safe) {recommended['p_safe']:.2f}",
+            params_text(definition, recommended["params"]),
+        ]
+    return Answer(
+        "\n".join(lines), {"front": {**front, "trials": [asdict(t) for t in members]}, "recommended": recommended}
+    )
 
 
 def _thresholds(options: argparse.Namespace) -> Answer:

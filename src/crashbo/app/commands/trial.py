@@ -43,7 +43,13 @@ def add_to(commands: Any) -> None:
         parser.add_argument("--who", default="", metavar="NAME", help="who says it")
     for parser in (tell, fix):
         parser.add_argument("number", type=int, metavar="TRIAL")
-        parser.add_argument("--cost", type=float, metavar="X", help="it succeeded, with this cost")
+        parser.add_argument(
+            "--cost",
+            action="append",
+            default=[],
+            metavar="X",
+            help="it succeeded, with this cost; of several goals NAME=X, once for each that was measured",
+        )
         parser.add_argument("--measured", action="append", default=[], metavar="NAME=X")
         parser.add_argument("--crash", nargs="?", const=True, metavar="WHY", help="its parameters made it crash")
         parser.add_argument("--blame", action="append", default=[], metavar="NAME", help="constraint that was violated")
@@ -85,7 +91,9 @@ def _ask(options: argparse.Namespace) -> Answer:
     if not trial.admissible:
         words = " (nothing is as safe as you ask: this is the safest)"
     measured = "".join(f" --measured {c.name}=..." for c in definition.study.measured)
-    hint = f"Then: crashbo tell {trial.number} --cost ...{measured}, or --crash, or --void"
+    several = bool(definition.study.objectives)
+    costs = "".join(f" --cost {goal.name}=..." if several else " --cost ..." for goal in definition.goals)
+    hint = f"Then: crashbo tell {trial.number}{costs}{measured}, or --crash, or --void"
     text = f"Trial {trial.number}{safe}{words}\n{params_text(definition, trial.params)}\n{hint}"
     return Answer(text, asdict(trial))
 
@@ -147,8 +155,9 @@ def trial_text(definition: "Definition", trial: "Trial") -> str:
     units = definition.study.units
     state = f"a {trial.state}" if trial.state in ("success", "crash", "void") else trial.state
     words = [f"Trial {trial.number} is {state}"]
-    if trial.cost is not None:
-        words.append(f"{definition.label} {number(trial.cost, units.get('cost', ''))}")
+    for goal in definition.goals:
+        if (value := goal.of(trial.cost)) is not None:
+            words.append(f"{goal.label} {number(value, goal.unit)}")
     beyond = {
         c.name: " at least" if c.sign > 0 else " at most" for c in definition.study.measured if c.name in trial.censored
     }
@@ -165,7 +174,7 @@ def _told(options: argparse.Namespace) -> "Told":
     from crashbo.optimizer.told import Told
 
     return Told.of(
-        cost=options.cost,
+        cost=_cost(options),
         measured=_readings(options, "measured"),
         stopped=_readings(options, "stopped"),
         reached=_readings(options, "reached"),
@@ -176,6 +185,16 @@ def _told(options: argparse.Namespace) -> "Told":
         censored=options.censored or None,
         note=options.note,
     )
+
+
+def _cost(options: argparse.Namespace) -> Any:
+    """A number, or several goals by name; None if there is none."""
+    if len(options.cost) == 1 and "=" not in options.cost[0]:
+        try:
+            return float(options.cost[0])
+        except ValueError:
+            raise Refusal(f"--cost must be a number; got {options.cost[0]!r}. Mend it.") from None
+    return _readings(options, "cost")
 
 
 def _readings(options: argparse.Namespace, option: str) -> dict[str, float] | None:

@@ -1,6 +1,7 @@
 // Pictures over trials: cost, thresholds; bars of influence; the table of blame.
 
 import { el, number, percent, show, svg, tooltip, withUnit } from "./dom.js";
+import { costWords } from "./goals.js";
 import { named } from "./outcome.js";
 import { reachable } from "./reach.js";
 import { looks, mark, STATES, wordFor } from "./states.js";
@@ -22,7 +23,7 @@ export function ticks(low, high, count = 5) {
 }
 
 // Ends that hold the bulk of the values: one huge cost must not flatten all others.
-function ends(values, always = []) {
+export function ends(values, always = []) {
   const sorted = values.filter(Number.isFinite).sort((a, b) => a - b);
   if (!sorted.length) return [0, 1];
   const at = (q) => sorted[Math.min(sorted.length - 1, Math.floor(q * sorted.length))];
@@ -54,7 +55,7 @@ function frame(host, { height = 264, yEnds, last, yName, rail }) {
 
 export function describe(trial, study) {
   const lines = [`Trial ${trial.number}: ${wordFor(trial)}`];
-  if (trial.cost !== null) lines.push(`${study.cost.label} ${withUnit(number(trial.cost), study.cost.unit)}`);
+  if (trial.cost !== null) lines.push(costWords(trial.cost, study));
   for (const c of study.constraints) if (c.name in trial.measured) lines.push(`${c.name} ${withUnit(number(trial.measured[c.name]), c.unit)}`);
   if (trial.reason) lines.push(trial.reason);
   if (trial.p_safe !== null) lines.push(`P(safe) was ${percent(trial.p_safe)}`);
@@ -146,7 +147,7 @@ export function key(cls, words) {
 export function matterBars(host, state) {
   const influence = state.insight?.influence;
   if (!influence || !Object.keys(influence).length) return show(host, el("p", { cls: "empty" }, "Appears after the first results."));
-  const kinds = [["cost", state.study.cost.label, "var(--model)"], ["safety", "P(safe)", "var(--next)"]].filter(([kind]) => influence[kind]);
+  const kinds = [...state.study.goals.map((g, i) => [g.name, g.label, ["var(--model)", "var(--level)", "var(--crash)"][i]]), ["safety", "P(safe)", "var(--next)"]].filter(([kind]) => influence[kind]);
   const names = state.study.parameters.map((p) => p.name).filter((n) => n in influence[kinds[0][0]]);
   names.sort((a, b) => Math.max(...kinds.map(([k]) => influence[k][b])) - Math.max(...kinds.map(([k]) => influence[k][a])));
   const row = (name) => el("div", { cls: "bar-row" }, el("span", { title: name }, name),

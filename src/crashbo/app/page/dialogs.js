@@ -2,6 +2,7 @@
 
 import { call, insist } from "./api.js";
 import { byId, el, number, setting, show, when } from "./dom.js";
+import { costWords, part, several } from "./goals.js";
 import { outcomeFields, outcomeIn } from "./outcome.js";
 import { settingFields, settingIn } from "./settings.js";
 import { looks, STATES } from "./states.js";
@@ -51,7 +52,7 @@ const VERBS = { tell: "told again", fix: "corrected", undo: "undone" };
 
 // What was said of a trial before, oldest first.
 export function past(study, trial) {
-  const line = (said) => el("li", {}, `${said.state === "pending" ? "pending" : looks(said.state).word}${said.cost !== null && said.cost !== undefined ? ` ${number(said.cost)} ${study.cost.unit}` : ""}${said.reason ? `, ${said.reason}` : ""}${said.params ? `, ran at ${Object.values(said.params).map((v) => (typeof v === "number" ? number(v) : v)).join(", ")}` : ""}${said.who ? `, by ${said.who}` : ""}`,
+  const line = (said) => el("li", {}, `${said.state === "pending" ? "pending" : looks(said.state).word}${said.cost !== null && said.cost !== undefined ? ` ${several(study) ? costWords(said.cost, study) : `${number(said.cost)} ${study.cost.unit}`}` : ""}${said.reason ? `, ${said.reason}` : ""}${said.params ? `, ran at ${Object.values(said.params).map((v) => (typeof v === "number" ? number(v) : v)).join(", ")}` : ""}${said.who ? `, by ${said.who}` : ""}`,
     el("small", {}, ` ${VERBS[said.by] ?? said.by} ${when(said.until)}${said.by_whom ? ` by ${said.by_whom}` : ""}`));
   return el("div", { cls: "past" }, el("h3", {}, "Said of it before"), el("ol", {}, trial.history.map(line)));
 }
@@ -84,8 +85,8 @@ function planned(study, plan) {
     plan.changed.length ? el("p", { cls: "warn" }, `${plan.changed.length} of them say otherwise by now and stay as they are: trial ${plan.changed.slice(0, 8).map((c) => c.number).join(", ")}.`) : null,
     plan.beyond.length ? [el("p", { cls: "warn" }, `Beyond the bounds: ${plan.beyond.slice(0, 5).map((b) => `line ${b.line}, ${b.words}`).join("; ")}${plan.beyond.length > 5 ? " …" : ""}.`), el("label", { cls: "sure" }, el("input", { type: "checkbox", name: "beyond" }), el("span", {}, "They really ran there"))] : null,
     rows.length ? el("div", { cls: "sideways", tabindex: 0 }, el("table", { cls: "rows" },
-      el("thead", {}, el("tr", {}, ["line", ...study.parameters.map((p) => p.name), "", study.cost.label].map((h) => el("th", { scope: "col" }, h)))),
-      el("tbody", {}, rows.map((r) => el("tr", {}, el("td", {}, String(r.line)), study.parameters.map((p) => el("td", {}, cell(r, p))), el("td", {}, looks(r.state).word), el("td", {}, r.cost === null ? "" : number(r.cost))))))) : null,
+      el("thead", {}, el("tr", {}, ["line", ...study.parameters.map((p) => p.name), "", ...study.goals.map((g) => g.label)].map((h) => el("th", { scope: "col" }, h)))),
+      el("tbody", {}, rows.map((r) => el("tr", {}, el("td", {}, String(r.line)), study.parameters.map((p) => el("td", {}, cell(r, p))), el("td", {}, looks(r.state).word), study.goals.map((g) => el("td", {}, part(r.cost, g) === undefined ? "" : number(part(r.cost, g))))))))) : null,
     plan.new > rows.length ? el("p", { cls: "key" }, `and ${plan.new - rows.length} more`) : null,
   ];
 }

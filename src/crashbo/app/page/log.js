@@ -1,6 +1,7 @@
 // All trials, newest first, a page at a time; on paper all at once.
 
 import { duration, el, number, percent, setting, show, when } from "./dom.js";
+import { onFront, part } from "./goals.js";
 import { named } from "./outcome.js";
 import { isTold, wordFor } from "./states.js";
 
@@ -30,14 +31,15 @@ export function logTable(host, state, chosen, doing) {
   last = [host, state, chosen, doing];
   const { study, trials } = state, measured = study.constraints.filter((c) => c.measured);
   if (!trials.length) return show(host, el("p", { cls: "empty" }, "None yet."));
-  const head = [["#"], ["state", "words"], ...study.parameters.map((p) => [named(p)]), [named(study.cost, study.cost.label)], ...measured.map((c) => [named(c)]), ["P(safe)"], ["note", "words"], ["told", "words"], ["took"], ["actions", "hidden"]];
+  const head = [["#"], ["state", "words"], ...study.parameters.map((p) => [named(p)]), ...study.goals.map((g) => [named(g, g.label)]), ...measured.map((c) => [named(c)]), ["P(safe)"], ["note", "words"], ["told", "words"], ["took"], ["actions", "hidden"]];
   const reading = (t, c) => (c.name in t.measured ? `${t.censored.includes(c.name) ? (c.side === "below" ? "≤ " : "≥ ") : ""}${number(t.measured[c.name], 5)}` : "");
   const beyond = (t, p) => p.kind !== "choice" && p.kind !== "context" && (t.params[p.name] < p.low || t.params[p.name] > p.high);
-  const row = (t) => el("tr", { cls: [t.number === state.best ? "best" : "", t.number === chosen ? "chosen" : ""].join(" "), id: `trial-${t.number}` },
+  const leaders = onFront(state);
+  const row = (t) => el("tr", { cls: [t.number === state.best || leaders.has(t.number) ? "best" : "", t.number === chosen ? "chosen" : ""].join(" "), id: `trial-${t.number}` },
     el("td", {}, String(t.number)),
     el("td", { cls: "words short" }, el("span", { cls: `state ${t.state}` }, wordFor(t))),
     study.parameters.map((p) => el("td", { cls: beyond(t, p) ? "beyond" : "", title: beyond(t, p) ? `${t.params[p.name]}: beyond the bounds` : String(t.params[p.name] ?? "") }, p.name in t.params ? [setting(t.params[p.name], p), ranOf(t, p)] : "")),
-    el("td", {}, t.cost === null ? "" : number(t.cost, 5)),
+    study.goals.map((g) => el("td", {}, part(t.cost, g) === undefined ? "" : number(part(t.cost, g), 5))),
     measured.map((c) => el("td", {}, reading(t, c))),
     el("td", { title: t.p_model === null ? "" : `${percent(t.p_model)} by the model alone` }, t.p_safe === null ? "" : percent(t.p_safe)),
     el("td", { cls: "words" }, [t.reason, t.blame.length ? `blamed on ${t.blame.join(" and ")}` : ""].filter(Boolean).join("; ")),

@@ -6,6 +6,8 @@ import { checkList } from "./checks.js";
 import { importDialog, nameDialog, studiesDialog, tokenDialog, trialDialog } from "./dialogs.js";
 import { byId, el, number, show, when, withUnit } from "./dom.js";
 import { findings } from "./findings.js";
+import { frontChart } from "./front.js";
+import { several, wanted } from "./goals.js";
 import { logTable } from "./log.js";
 import { Now } from "./now.js";
 import { Slices } from "./slices.js";
@@ -55,13 +57,13 @@ function draw() {
   state.current = now.trial;
   document.title = now.trial ? `#${now.trial.number} · ${study.name} · crashbo` : `${study.name} · crashbo`;
   byId("study-name").textContent = byId("study-name").title = study.name;
-  byId("study-goal").textContent = `${study.direction === "maximize" ? "highest" : "lowest"} ${study.cost.label}${riskWords(study.risk)}`;
-  byId("cost-title").textContent = study.cost.label[0].toUpperCase() + study.cost.label.slice(1);
+  byId("study-goal").textContent = `${wanted(study)}${riskWords(study.risk)}`;
+  byId("h-cost").textContent = several(study) ? "Front" : `${study.cost.label[0].toUpperCase()}${study.cost.label.slice(1)} over trials`;
   byId("thinking").hidden = !state.thinking;
   counts(study, trials);
   around();
   findings(byId("found"), byId("findings"), state);
-  costChart(byId("chart-cost"), state, point);
+  (several(study) ? frontChart : costChart)(byId("chart-cost"), state, point);
   drawLevels();
   checkList(byId("checks"), state, point);
   slices.update(state, now.trial);
@@ -84,7 +86,8 @@ function counts(study, trials) {
   const shown = Object.keys(STATES).filter((s) => s !== "pending" && (STATES[s].counted || count(s)));
   show(byId("counts"), shown.map((s) => item(looks(s).many, String(count(s)), s)),
     left === null ? null : item("crashes left", `${left} of ${study.risk.crashes}`, left ? "" : "crash"),
-    item(best ? `best, #${best.number}` : "best", best ? withUnit(number(best.cost), study.cost.unit) : "–"));
+    several(study) ? [item("on the front", String(state.insight?.front?.trials.length ?? 0)), item("hypervolume", number(state.insight?.front?.hypervolume))]
+      : item(best ? `best, #${best.number}` : "best", best ? withUnit(number(best.cost), study.cost.unit) : "–"));
 }
 
 function around() {
@@ -252,7 +255,7 @@ addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || event.repeat || byId("dialog").open || !state) return;
   if (event.target.matches("input:not([type=checkbox]):not([type=range]), select")) { if (event.key === "Escape") event.target.blur(); return; }
   const press = { n: "next", s: "tell-success", c: "tell-crash", v: "tell-void", u: "undo" }[event.key.toLowerCase()];
-  const cost = byId("now").querySelector("input[name=cost]");
+  const cost = byId("now").querySelector("input[name=cost], input[name^='c:']");
   if (event.key.toLowerCase() === "d") turnTheme();
   else if (press === "tell-success" && cost && !cost.value) cost.focus();
   else if (press) byId(press)?.click();

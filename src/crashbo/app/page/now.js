@@ -4,6 +4,7 @@
 // tells it, the form says so and keeps what was typed. After every change of trial no verdict is taken for a second.
 
 import { el, number, percent, setting, show, when, withUnit } from "./dom.js";
+import { costWords, part, several } from "./goals.js";
 import { decimal, named, outcomeFields, outcomeIn } from "./outcome.js";
 import { looks } from "./states.js";
 import { complaint, numberIn } from "./typed.js";
@@ -153,20 +154,20 @@ export class Now {
         el("div", { cls: "odds-side" }, el("div", { cls: "gauge", role: "meter", "aria-label": "P(safe)", "aria-valuemin": 0, "aria-valuemax": 1, "aria-valuenow": (p ?? 0).toFixed(3), "aria-valuetext": p === null ? "not known yet" : percent(p) }, el("i", { style: { width: `${100 * (p ?? 0)}%` } })),
           el("div", { cls: "cap", id: "p-crash" }, p === null ? "how likely it is to crash is not known yet" : `crashes with ${percent(1 - p)}${differs ? `; ${percent(1 - model)} by the model alone` : ""}`))),
       el("table", { cls: "expect", "aria-label": "What is expected" }, el("thead", {}, el("tr", {}, ["expected", "", "90 %", "threshold"].map((h) => (h ? el("th", { scope: "col" }, h) : el("td", {}))))), el("tbody", {},
-        row(named(study.cost, study.cost.label), expected?.cost),
+        study.goals.map((g) => row(named(g, g.label), part(expected?.cost, g))),
         study.constraints.filter((c) => c.measured).map((c) => row(named(c), expected?.measured?.[c.name], limit(c))))));
   }
 
   asking() {
     const { state } = this, choosing = this.busy || state.trials.some((t) => t.choosing), none = !state.trials.some((t) => t.state !== "pending");
-    const done = state.insight?.exhausted && state.best !== null;
-    const words = state.halted ? "No trials are handed out until they are resumed." : state.read_only ? "This store is read-only: it can be looked at." : done ? "Nothing is left to gain: repeat the best, or stop." : none ? "Nothing was told yet. The first settings fill the space; after them the search takes over." : "The models have taken in all results so far.";
+    const done = state.insight?.exhausted && (state.best !== null || several(state.study)), one = done && state.best !== null;
+    const words = state.halted ? "No trials are handed out until they are resumed." : state.read_only ? "This store is read-only: it can be looked at." : done ? `Nothing is left to gain: repeat ${one ? "the best" : "a point of the front"}, or stop.` : none ? "Nothing was told yet. The first settings fill the space; after them the search takes over." : "The models have taken in all results so far.";
     return [
       el("div", { cls: "now-head" }, el("strong", {}, choosing ? "Choosing the next setting …" : done ? "Nothing is left to gain" : none ? "Ready to begin" : "Ready for the next trial")),
       el("p", { cls: "empty" }, words),
       this.contexts(state),
       el("button", { type: "button", cls: "big next", id: "next", disabled: choosing || Boolean(state.halted) || state.read_only, onclick: () => this.doing.next() }, "Next trial", el("kbd", {}, "N")),
-      done && !state.halted && !state.read_only ? el("button", { type: "button", cls: "big void wide-button", id: "repeat-best", disabled: choosing, onclick: () => this.doing.repeatBest() }, `Repeat the best, trial ${state.best}`) : null,
+      one && !state.halted && !state.read_only ? el("button", { type: "button", cls: "big void wide-button", id: "repeat-best", disabled: choosing, onclick: () => this.doing.repeatBest() }, `Repeat the best, trial ${state.best}`) : null,
     ];
   }
 
@@ -208,7 +209,7 @@ export class Now {
 
   said(t) {
     const { study } = this.state;
-    const what = t.state === "success" ? `${study.cost.label} ${withUnit(number(t.cost), study.cost.unit)}` : looks(t.state).word;
+    const what = t.state === "success" ? costWords(t.cost, study) : looks(t.state).word;
     return [what, t.reason, t.who ? `by ${t.who}` : "", t.ended ? when(t.ended) : ""].filter(Boolean).join(", ");
   }
 

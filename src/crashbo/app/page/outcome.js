@@ -1,6 +1,7 @@
 // The fields in which an outcome is told, for the form of the next trial and for the dialog; and how they are read.
 
 import { el, withUnit } from "./dom.js";
+import { fieldName, part, several } from "./goals.js";
 import { numberIn } from "./typed.js";
 
 export const named = (thing, name = thing.name) => withUnit(name, thing.unit && `(${thing.unit})`);
@@ -27,7 +28,7 @@ const measuredOf = (study) => study.constraints.filter((c) => c.measured);
 
 export function outcomeFields(study, trial = null) {
   return [
-    el("div", { cls: "fields" }, decimal("cost", named(study.cost, study.cost.label), text(trial?.cost)),
+    el("div", { cls: "fields" }, study.goals.map((g) => decimal(fieldName(g), named(g, g.label), text(part(trial?.cost, g)))),
       measuredOf(study).map((c) => el("div", { cls: "with-cut" }, decimal(`m:${c.name}`, named(c), text(trial?.measured[c.name])), cutOff(c, trial?.censored.includes(c.name))))),
     asRun(study, trial),
     study.constraints.length > 1 ? el("div", { cls: "checks" }, "a crash was by", study.constraints.map((c) => el("label", {}, el("input", { type: "checkbox", name: "blame", value: c.name, checked: trial?.blame.includes(c.name) }), c.name))) : null,
@@ -40,7 +41,12 @@ const ticked = (form, name) => [...form.querySelectorAll(`input[name=${name}]:ch
 // What the fields say, as the body of a tell. What is wrong is thrown in words, and nothing is sent.
 export function outcomeIn(form, study, kind) {
   const body = { measured: {} }, note = form.elements.note.value.trim();
-  const cost = numberIn(form.elements.cost, study.cost.label);
+  const costs = {}, first = form.elements[fieldName(study.goals[0])], what = study.goals.map((g) => g.label).join(" or ");
+  for (const g of study.goals) {
+    const x = numberIn(form.elements[fieldName(g)], g.label);
+    if (x !== undefined) costs[g.name] = x;
+  }
+  const known = Object.keys(costs).length > 0;
   for (const c of measuredOf(study)) {
     const x = numberIn(form.elements[`m:${c.name}`], c.name);
     if (x !== undefined) body.measured[c.name] = x;
@@ -53,11 +59,11 @@ export function outcomeIn(form, study, kind) {
   if (bare !== undefined && kind !== "void") throw new Error(`${bare} must have a value to be cut off.`);
   if (cut.length && kind !== "void") body.censored = cut;
   if (kind === "success") {
-    if (cost === undefined) { form.elements.cost.setAttribute("aria-invalid", "true"); form.elements.cost.focus(); throw new Error("A success has a value. If there was none, it is a crash or a void."); }
-    body.cost = cost;
+    if (!known) { first.setAttribute("aria-invalid", "true"); first.focus(); throw new Error("A success has a value. If there was none, it is a crash or a void."); }
+    body.cost = several(study) ? costs : costs.cost;
     if (note) body.note = note;
   } else {
-    if (cost !== undefined && form.dataset.sure !== kind) { form.dataset.sure = kind; throw new Error(`A ${kind} has no ${study.cost.label}. Press ${kind} again to leave it out.`); }
+    if (known && form.dataset.sure !== kind) { form.dataset.sure = kind; throw new Error(`A ${kind} has no ${what}. Press ${kind} again to leave it out.`); }
     if (kind === "stopped") {
       if (!Object.keys(body.measured).length) throw new Error("A stopped trial has a reading: the one at which it was stopped.");
       delete body.censored;

@@ -4,6 +4,7 @@ import { call } from "./api.js";
 import { describe, key, scale, stateKey, ticks } from "./charts.js";
 import { contour, legend, paint } from "./colours.js";
 import { el, number, percent, setting, show, svg, tooltip, withUnit } from "./dom.js";
+import { part } from "./goals.js";
 import { named } from "./outcome.js";
 import { reachable } from "./reach.js";
 import { cross, looks, mark } from "./states.js";
@@ -107,13 +108,13 @@ export class Slices {
   draw() {
     const { found, state } = this;
     if (found.axes.length === 1) return this.draw_line();
-    const { study } = state, best = study.direction === "maximize" ? Math.max : Math.min;
+    const { study } = state;
     const maps = []; // the marks of each are its own
-    if (found.cost) {
-      const flat = found.cost.flat(), low = Math.min(...flat), high = Math.max(...flat);
+    for (const goal of found.cost ? study.goals : []) {
+      const cost = part(found.cost, goal), flat = cost.flat(), low = Math.min(...flat), high = Math.max(...flat), most = goal.direction === "maximize";
       // The better, the brighter.
-      const shares = found.cost.map((row) => row.map((v) => (high > low ? (best === Math.max ? v - low : high - v) / (high - low) : 0.5)));
-      maps.push(this.map(`Expected ${study.cost.label}`, "cost", shares, [number(best === Math.max ? low : high), withUnit(number(best === Math.max ? high : low), study.cost.unit)], (i, j) => withUnit(number(found.cost[j][i]), study.cost.unit)));
+      const shares = cost.map((row) => row.map((v) => (high > low ? (most ? v - low : high - v) / (high - low) : 0.5)));
+      maps.push(this.map(`Expected ${goal.label}`, "cost", shares, [number(most ? low : high), withUnit(number(most ? high : low), goal.unit)], (i, j) => withUnit(number(cost[j][i]), goal.unit)));
     }
     maps.push(this.map("P(safe)", "safe", found.p_safe, ["0", "1"], (i, j) => percent(found.p_safe[j][i])));
     show(this.maps, maps.map((m) => m.node), this.key());
@@ -221,7 +222,7 @@ export class Slices {
         const at = found.grid[0].map((v) => x(v)), line = (values) => values.map((v, i) => `${at[i].toFixed(1)} ${y(v).toFixed(1)}`);
         if (half) plot.append(svg("path", { cls: "mean-band", d: `M${line(mean.map((v, i) => v + 1.645 * half[i])).join("L")}L${line(mean.map((v, i) => v - 1.645 * half[i])).reverse().join("L")}Z` }));
         plot.append(svg("path", { cls, d: `M${line(mean).join("L")}` }));
-        for (const t of dots.filter((q) => p.name in q.params)) plot.append(svg("circle", { cls: "success", cx: x(t.params[p.name]), cy: y(t.cost), r: 4 }));
+        for (const [t, value] of dots.filter(([q]) => p.name in q.params)) plot.append(svg("circle", { cls: "success", cx: x(t.params[p.name]), cy: y(value), r: 4 }));
         for (const t of thinned(state.trials.filter((q) => (q.state === "crash" || q.state === "stopped") && p.name in q.params), (q) => [x(q.params[p.name]), 0])) plot.append(mark(t.state, x(t.params[p.name]), bottom - 6, 3.5));
         for (const t of state.trials.filter((q) => q.open && p.name in q.params)) plot.append(svg("line", { cls: "pending-bar", x1: x(t.params[p.name]), x2: x(t.params[p.name]), y1: top, y2: bottom }));
         show(box, plot);
@@ -229,12 +230,14 @@ export class Slices {
       return { node: el("div", { cls: "map" }, el("h3", {}, title), box), place };
     };
     const panels = [];
-    if (found.cost) {
-      const dots = state.trials.filter((t) => t.state === "success"), all = [...dots.map((t) => t.cost), ...found.cost.flatMap((v, i) => [v - 1.645 * found.cost_std[i], v + 1.645 * found.cost_std[i]])];
-      panels.push(panel(`Expected ${state.study.cost.label}, 90 % interval`, named(state.study.cost, state.study.cost.label), found.cost, found.cost_std, "mean", [Math.min(...all), Math.max(...all)], dots));
+    for (const goal of found.cost ? state.study.goals : []) {
+      const cost = part(found.cost, goal), std = part(found.cost_std, goal);
+      const dots = state.trials.filter((t) => t.state === "success" && part(t.cost, goal) !== undefined).map((t) => [t, part(t.cost, goal)]);
+      const all = [...dots.map(([, value]) => value), ...cost.flatMap((v, i) => [v - 1.645 * std[i], v + 1.645 * std[i]])];
+      panels.push(panel(`Expected ${goal.label}, 90 % interval`, named(goal, goal.label), cost, std, "mean", [Math.min(...all), Math.max(...all)], dots));
     }
     panels.push(panel("P(safe)", "probability", found.p_safe, null, "safe", [0, 1], []));
-    show(this.maps, panels.map((m) => m.node), el("div", { cls: "key full-row" }, key("mean", `expected ${state.study.cost.label}`), key("mean-band", "its 90 % interval"), key("safe", "P(safe)"), ["success", "crash", "stopped"].filter((s) => looks(s).counted || state.trials.some((t) => t.state === s)).map((s) => stateKey(s)), key("pending-bar", "under way")));
+    show(this.maps, panels.map((m) => m.node), el("div", { cls: "key full-row" }, key("mean", `expected ${state.study.goals.map((g) => g.label).join(", ")}`), key("mean-band", "its 90 % interval"), key("safe", "P(safe)"), ["success", "crash", "stopped"].filter((s) => looks(s).counted || state.trials.some((t) => t.state === s)).map((s) => stateKey(s)), key("pending-bar", "under way")));
     for (const m of panels) m.place();
   }
 }

@@ -13,7 +13,6 @@ from crashbo.app.bench.definition import Definition
 from crashbo.app.server.live import Live
 from crashbo.integrations.optuna.ledger import Entry
 from crashbo.optimizer.records import Constraint, Trial
-from crashbo.optimizer.study import best_of
 from crashbo.search.space import Choice, Context, Int, Parameter
 from crashbo.version import __version__
 
@@ -60,7 +59,7 @@ class TrialAnswer(BaseModel):
     params: dict[str, Any]
     state: str
     p_safe: float | None
-    cost: float | None
+    cost: float | dict[str, float] | None
     measured: dict[str, float]
     reason: str
     blame: list[str]
@@ -131,10 +130,19 @@ class GuardAnswer(BaseModel):
     sides: dict[str, str]
 
 
+class FrontAnswer(BaseModel):
+    """Of several goals: the trials that no other beats in all of them, and the volume of what they beat."""
+
+    trials: list[int]
+    hypervolume: float
+    reference: dict[str, float] | None
+
+
 class BestAnswer(BaseModel):
-    """The best trial so far, and what the models recommend."""
+    """The best trial so far, or the front of several goals, and what the models recommend."""
 
     best: TrialAnswer | None
+    front: FrontAnswer | None
     recommended: dict[str, Any] | None
 
 
@@ -146,6 +154,7 @@ class InsightAnswer(BaseModel):
     blame: dict[str, dict[str, float]]
     influence: dict[str, dict[str, float]]
     exhausted: bool
+    front: FrontAnswer | None
     told: int
     findings: list[FindingAnswer] | None
     expected: dict[str, Any]
@@ -158,8 +167,8 @@ class SliceAnswer(BaseModel):
     axes: list[str]
     grid: list[list[Any]]
     at: dict[str, Any]
-    cost: list[Any] | None
-    cost_std: list[Any] | None
+    cost: list[Any] | dict[str, list[Any]] | None
+    cost_std: list[Any] | dict[str, list[Any]] | None
     p_safe: list[Any]
     forbidden: list[Any] | None
 
@@ -222,8 +231,8 @@ class KnownState(NamedTuple):
 
 def state_of(live: Live, known: KnownState) -> dict[str, Any]:
     """Everything that the page shows, without what a client knows: then only the trials that changed."""
-    entries, direction = live.bench.entries(), live.bench.ledger.direction
-    best, changes, same = best_of((e.trial for e in entries), direction), live.changes, known.boot == live.boot
+    entries, changes, same = live.bench.entries(), live.changes, known.boot == live.boot
+    best = live.bench.best(e.trial for e in entries)
     changes.note(entries, (live.picture, live.expected, live.history, live.findings))
     unchanged = [name for name in ("insight",) if same and known.insight == changes.insight]
     unchanged += ["trials"] if same and known.trials <= changes.trials else []
@@ -273,6 +282,7 @@ def study_out(definition: Definition) -> dict[str, Any]:
         "name": definition.name,
         "direction": definition.study.direction,
         "cost": {"label": definition.label, "unit": units.get("cost", "")},
+        "goals": [asdict(goal) for goal in definition.goals],
         "risk": None if risk is None else {"kind": type(risk).__name__, **vars(risk)},
         "parameters": [
             {

@@ -171,7 +171,8 @@ def _add_models(app: FastAPI, live: Live) -> None:
     def best() -> Response:
         found = live.bench.best()
         recommended = live.picture.recommended if live.picture else None
-        return _json({"best": found and asdict(found), "recommended": recommended})
+        front = live.picture.front if live.picture else None
+        return _json({"best": found and asdict(found), "front": front, "recommended": recommended})
 
     @app.get(
         "/api/thresholds",

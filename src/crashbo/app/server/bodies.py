@@ -43,7 +43,9 @@ class TellBody(Body):
 
     model_config = _example({"cost": 0.71, "measured": {"current": 96.3}, "request": "t1", "who": "Ann"})
 
-    cost: Number | None = Field(None, description="It succeeded.")
+    cost: Number | Annotated[dict[Name, Number], Field(max_length=100)] | None = Field(
+        None, description="It succeeded. Of several goals, each by its name; one that was not measured is left out."
+    )
     measured: Annotated[dict[Name, Number], Field(max_length=100)] | None = Field(None, description="By constraint.")
     crash: Yes | Text | None = Field(None, description="It crashed because of its parameters: true, or why.")
     blame: Name | Names | None = Field(None, description="Constraints violated.")

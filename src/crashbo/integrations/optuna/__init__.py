@@ -14,6 +14,7 @@ its own `CrashSampler`. What is stored where:
 | | `crashbo:censored` | names of the measurements that were cut off |
 | | `crashbo:reached` | of a crash, the last readings before it, by constraint |
 | | `crashbo:rises` | of these, the largest rise from one reading to the next |
+| | `crashbo:unmeasured` | of a success, goals that were not measured: Optuna's value of them is infinitely bad |
 | | `crashbo:p_safe` | P(safe) when it was proposed |
 | trial, system attribute | `crashbo:proposal` | the whole proposal, its origin, whether its risk was admissible |
 | | `crashbo:lease` | seconds since 1970 until which its worker is assumed to be alive |

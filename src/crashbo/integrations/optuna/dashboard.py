@@ -15,8 +15,8 @@ from optuna import Study as OptunaStudy
 from optuna.trial import FrozenTrial
 
 from crashbo.integrations.optuna.insight import Insight, insight
-from crashbo.optimizer.records import Constraint, Fault, Trial
-from crashbo.optimizer.study import Constraints, Noise
+from crashbo.optimizer.records import Constraint, Fault, Trial, cost_words
+from crashbo.optimizer.study import Constraints, Noise, number_of
 from crashbo.search.space import Choice, Int
 
 Array = NDArray[np.float64]
@@ -90,15 +90,21 @@ def safe_map(seen: Insight) -> SafeMap | None:
         return None
     grids = {name: _grid(seen, name) for name in seen.params}
     # With a value for what does not exist there: it may beside other values.
-    centre = {name: grid[len(grid) // 2] for name, grid in grids.items()} | (seen.best or told[-1]).params
+    centre = {name: grid[len(grid) // 2] for name, grid in grids.items()} | (_centre(seen) or told[-1]).params
     spread = {name: np.ptp(seen.p_safe([{**centre, name: v} for v in grid])) for name, grid in grids.items()}
     names = tuple(sorted(spread, key=lambda name: -spread[name])[:2])
     first, second = grids[names[0]], grids[names[-1]] if len(names) == 2 else [None]
     points = [{**centre, **({names[1]: w} if len(names) == 2 else {}), names[0]: v} for w in second for v in first]
     p_safe = np.asarray(seen.p_safe(points)).reshape(len(second), len(first))
     log = tuple(bool(getattr(seen.snapshot.axes.space.parameters[name], "log", False)) for name in names)
-    title = "P(safe)" if len(names) == len(seen.params) else "P(safe), the other parameters as in the best trial"
+    which = "a trial of the front" if seen.snapshot.study.objectives else "the best trial"
+    title = "P(safe)" if len(names) == len(seen.params) else f"P(safe), the other parameters as in {which}"
     return SafeMap(title, names, tuple(grids[name] for name in names), log, p_safe, tuple(told))
+
+
+def _centre(seen: Insight) -> Trial | None:
+    """The best trial; of several goals, the first on the front."""
+    return next(iter(seen.front), None) if seen.snapshot.study.objectives else seen.best
 
 
 def blames(seen: Insight) -> BlameBars:
@@ -176,12 +182,15 @@ def note(seen: Insight) -> str:
     for level in levels(seen):
         if level.value is not None:
             lines.append(f"- **{level.name}** crashes {level.side} a threshold: {level.words}")
-    best, safest = seen.best, seen.recommend()
-    if best is not None:
-        lines.append(f"- best: trial {best.number}, {best.cost:.6g}, at {_said(best.params)}")
+    safest = seen.recommend()
+    if seen.snapshot.study.objectives:
+        lines += [f"- front: trial {t.number}, {cost_words(t.cost)}, at {_said(t.params)}" for t in seen.front]
+        lines.append(f"- hypervolume: {seen.hypervolume():.6g}, up to {_said(seen.view.reference or {})}")
+    elif (best := seen.best) is not None:
+        lines.append(f"- best: trial {best.number}, {number_of(best):.6g}, at {_said(best.params)}")
     if safest is not None:
-        words = f"{safest.cost:.6g} expected, P(safe) {safest.p_safe:.2f}, at {_said(safest.params)}"
-        lines.append(f"- recommended: {words}")
+        words = f"{cost_words(safest.cost, '')} expected, P(safe) {safest.p_safe:.2f}, at {_said(safest.params)}"
+        lines.append(f"- recommended: {words.strip()}")
     reasons = sorted({t.reason for t in seen.trials if t.state == "crash" and t.reason})
     lines += [f"- reason: {reason}" for reason in reasons[:10]]
     return "\n\n".join(lines[:3]) + "\n\n" + "\n".join(lines[3:])

@@ -66,16 +66,34 @@ class Insight:
     @property
     def best(self) -> Trial | None:
         """The success with the best observed cost."""
-        return best_of(self.trials, self.snapshot.study.direction)
+        return best_of(self.trials, self.snapshot.study.the_direction)
+
+    @property
+    def front(self) -> list[Trial]:
+        """Of several goals, the trials that no other beats in all of them, in order."""
+        return [replace(t, params=self.outward(t.params)) for t in self.view.front]
+
+    def hypervolume(self, reference: Mapping[str, float] | None = None) -> float:
+        """Of several goals, the volume of what the front beats, up to a reference point."""
+        return self.view.hypervolume(reference)
 
     @property
     def thresholds(self) -> dict[str, Threshold]:
         """The crash threshold of every measured constraint: `.value`, `.interval` (90 %), `.learned`."""
         return self.view.thresholds
 
-    def recommend(self, delta: float = 0.1, *, context: Mapping[str, Any] | None = None) -> Recommendation | None:
-        """The point of minimum expected cost with P(safe) >= 1 - delta; None before a success."""
-        found = self.view.at(context).recommend(delta)
+    def recommend(
+        self,
+        delta: float = 0.1,
+        weights: Mapping[str, float] | None = None,
+        *,
+        context: Mapping[str, Any] | None = None,
+    ) -> Recommendation | None:
+        """The point of minimum expected cost with P(safe) >= 1 - delta; None before a success.
+
+        Of several goals it is a compromise by their `weights`, as of `Optimizer.recommend`.
+        """
+        found = self.view.at(context).recommend(delta, weights)
         return None if found is None else replace(found, params=self.outward(found.params))
 
     def p_safe(
@@ -141,4 +159,4 @@ def insight(
     axes = Axes(space, structure, settings.rules or ())
     if not len(axes):
         raise ValueError("study must have a trial with a parameter to look at; it has none. Run one first.")
-    return Insight(Snapshot.of(reading, axes, settings, study.direction), singles(space))
+    return Insight(Snapshot.of(reading, axes, settings), singles(space))

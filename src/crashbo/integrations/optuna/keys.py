@@ -6,7 +6,7 @@ Imports nothing.
 MEASURED = "measured:"
 STATE, REASON, BLAME = "crashbo:state", "crashbo:reason", "crashbo:blame"
 CENSORED, P_SAFE = "crashbo:censored", "crashbo:p_safe"
-REACHED = "crashbo:reached"
+REACHED, UNMEASURED = "crashbo:reached", "crashbo:unmeasured"
 RISES = "crashbo:rises"
 RAN, CONTEXT = "crashbo:ran", "crashbo:context"
 PROPOSAL, LEASE = "crashbo:proposal", "crashbo:lease"

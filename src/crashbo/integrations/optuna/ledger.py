@@ -15,12 +15,13 @@ from optuna.trial import FrozenTrial, TrialState
 from crashbo.integrations.optuna import clock, deaths, keys, stored, studies, writing
 from crashbo.integrations.optuna.atomic import atomic
 from crashbo.integrations.optuna.proposer import Batch, Planned
-from crashbo.integrations.optuna.settings import Settings, declared_in, direction_of, user_attrs
+from crashbo.integrations.optuna.settings import Settings, declared_in, user_attrs
 from crashbo.integrations.optuna.spaces import space_of, widened
 from crashbo.integrations.optuna.stored import Reading
+from crashbo.integrations.optuna.studies import direction_of, goals_of
 from crashbo.integrations.optuna.writing import End
+from crashbo.optimizer.objectives import Direction
 from crashbo.optimizer.records import Trial
-from crashbo.optimizer.study import Direction
 from crashbo.optimizer.told import Told
 from crashbo.search.space import Space
 
@@ -87,6 +88,11 @@ class Ledger:
         return direction_of(self.study.direction)
 
     @property
+    def goals(self) -> dict[str, Direction]:
+        """The goals of a study with several; none of others."""
+        return goals_of(self.study)
+
+    @property
     def read_only(self) -> bool:
         """Whether the storage can be read, but not written to."""
         return studies.is_read_only(self.study._storage)
@@ -117,7 +123,7 @@ class Ledger:
     def entry(self, number: int) -> tuple[Entry, Settings, Mapping[str, Any]] | None:
         """One trial, read without the others, with the study's settings and attributes; None if it does not exist."""
         storage, attrs = self.study._storage, self.study.user_attrs
-        settings = declared_in(attrs)
+        settings = declared_in(attrs).with_goals(self.goals)
         if settings.space is None:  # then the parameters follow from all trials together
             return self._entry_among_all(number)
         try:
@@ -197,10 +203,10 @@ class Ledger:
         trials = [
             optuna.trial.create_trial(
                 state=End(-1, told).state,
-                value=told.cost,
+                values=writing.values_of(told, self.study),
                 params=dict(params),
                 distributions={name: widened(d, params[name]) for name, d in distributions.items() if name in params},
-                user_attrs=writing.attrs_of(told),
+                user_attrs=writing.attrs_of(told, self.study),
                 system_attrs=dict(notes),
             )
             for params, told, notes in words

@@ -99,7 +99,7 @@ class Proposer:
         met = dict(context or {})
         reading = Reading.of(self._study)
         axes = _axes(reading)
-        snapshot = Snapshot.of(reading, axes, reading.declared, self._study.direction)
+        snapshot = Snapshot.of(reading, axes, reading.declared)
         queue = [t for t in reading.trials if t.state == TrialState.WAITING][:count]
         seed = TrialSeed(seed_of(self._study, reading.trials), len(reading.trials), turn)
         single = singles(reading.distributions)
@@ -118,7 +118,7 @@ class Proposer:
             return  # a queued trial needs no proposal
         if _tried_again(reading, {}) or reading.structure.contexts:
             return
-        snapshot = Snapshot.of(reading, _axes(reading), reading.declared, self._study.direction)
+        snapshot = Snapshot.of(reading, _axes(reading), reading.declared)
         seed = TrialSeed(seed_of(self._study, reading.trials), len(reading.trials))
         if self._ahead is None or self._ahead[0] != _question(snapshot, seed):
             self._ahead = _question(snapshot, seed), next(self._chosen(1, snapshot, {}, seed))
@@ -137,7 +137,7 @@ class Proposer:
         self, reading: Reading, axes: Axes, trial: FrozenTrial, seed: TrialSeed, met: Mapping[str, Any]
     ) -> Suggestion:
         """A queued setting; parameters that it leaves open are chosen by the models."""
-        others = Snapshot.of(reading, axes, reading.declared, self._study.direction, without=trial.number)
+        others = Snapshot.of(reading, axes, reading.declared, without=trial.number)
         wishes = {name: v for name, v in trial.system_attrs.get("fixed_params", {}).items() if name in axes.names}
         wishes |= met
         if axes.place(wishes):

@@ -94,7 +94,6 @@ class CrashSampler(BaseSampler):
 
     def infer_relative_search_space(self, study: OptunaStudy, trial: FrozenTrial) -> dict[str, BaseDistribution]:
         """The space, given or declared; else the parameters that all trials share, including failed ones."""
-        self._raise_error_if_multi_objective(study)
         reading = Reading.of(study)
         self._latest = _key(study, trial), reading
         space = self._space(trial, reading)[0]
@@ -112,7 +111,6 @@ class CrashSampler(BaseSampler):
         self, study: OptunaStudy, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
     ) -> dict[str, Any]:
         """The next point of the shared parameters."""
-        self._raise_error_if_multi_objective(study)
         latest, self._latest = self._latest, None
         reading = latest[1] if latest is not None and latest[0] == _key(study, trial) else Reading.of(study)
         structure = self._space(trial, reading)[1]
@@ -132,7 +130,6 @@ class CrashSampler(BaseSampler):
 
         The parameters that usually come with it are chosen at the same time and kept until they are asked for.
         """
-        self._raise_error_if_multi_objective(study)
         kept = (trial.system_attrs.get(keys.PROPOSAL) or {}).get("params", {})
         if param_name in kept and holds(param_distribution, kept[param_name]):
             return kept[param_name]
@@ -215,7 +212,7 @@ class CrashSampler(BaseSampler):
         settings = self.given.over(reading.declared)
         seed = seed_of(study, reading.trials) if self._seed is None else self._seed
         for turn in range(_ROUNDS):
-            snapshot = Snapshot.of(reading, axes, settings, study.direction, without=trial.number)
+            snapshot = Snapshot.of(reading, axes, settings, without=trial.number)
             key = (id(study._storage), study.study_name, tuple(axes.names), tuple(snapshot.study.names))
             before = memories.recalled(study, snapshot, self._memories.get(key))
             chosen, memory = snapshot.ask(fixed, TrialSeed(seed, trial.number, turn), before)

@@ -5,18 +5,19 @@ May import optimizer and below, and Optuna.
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Unpack
 
 from optuna import Study as OptunaStudy
 from optuna.distributions import BaseDistribution, distribution_to_json, json_to_distribution
-from optuna.study import StudyDirection
 
 from crashbo.integrations.optuna.keys import SETTINGS
 from crashbo.integrations.optuna.spaces import NO_STRUCTURE, Structure, distributions_of, space_of
+from crashbo.integrations.optuna.studies import goals_of
 from crashbo.optimizer import saving
+from crashbo.optimizer.objectives import Direction, check_reference
 from crashbo.optimizer.records import AnyConstraint, Constraint, Fault, Trial, Unmeasured, constraints_of
-from crashbo.optimizer.study import OPTIONS, Constraints, Direction, Options, Study, checked, takes_options_of_optuna
+from crashbo.optimizer.study import OPTIONS, Constraints, Options, Study, checked, takes_options_of_optuna
 from crashbo.search import own
 from crashbo.search.space import Space, is_number
 
@@ -48,10 +49,12 @@ class Settings:
                 raise ValueError(f"{name} must be 'crash' or 'void'; got {word!r}. 'void' learns nothing from it.")
         if lease is not None and not (is_number(lease) and lease > 0):
             raise ValueError(f"lease must be a positive number of seconds, or None; got {lease!r}. None waits.")
-        if options.get("direction") is not None:
-            raise ValueError(
-                f"direction must be given to Optuna's create_study; got {options['direction']!r} here. Leave it out."
-            )
+        for name, there in {"direction": "direction", "objectives": "directions"}.items():
+            if options.get(name) is not None:
+                raise ValueError(
+                    f"{name} must be given to Optuna's create_study as {there}; got {options[name]!r} here. "  # type: ignore[literal-required]
+                    "Leave it out."
+                )
         said = {name: v for name, v in {"constraints": constraints, **options}.items() if v is not None}
         found, structure, taken = _distributions(space), _structure(space), checked(said)
         if found is not None:
@@ -69,6 +72,10 @@ class Settings:
             others.structure if self.space is None else self.structure,
         )
 
+    def with_goals(self, goals: Mapping[str, Direction]) -> "Settings":
+        """These settings, of a study with these goals; none for one cost."""
+        return replace(self, options={**self.options, "objectives": dict(goals)}) if goals else self
+
     def __getattr__(self, name: str) -> Any:
         """An option of the study, such as `settings.risk`; None if it was not given."""
         if name in OPTIONS:
@@ -79,16 +86,17 @@ class Settings:
         """The constraints, if given; else everything that the trials measured or blame."""
         if self.constraints is not None:
             return constraints_of(self.constraints)
-        named = [name for name in self.noise or () if name != "cost"]
+        named = [name for name in self.noise or () if name not in {"cost", *(self.objectives or ())}]
         measured = dict.fromkeys(named + sorted({name for t in told for name in t.measured}))
         blamed = sorted({name for t in told for name in t.blame} - set(measured))
         return constraints_of([*map(Constraint, measured), *map(Unmeasured, blamed)])
 
-    def study(self, space: Space, direction: StudyDirection, told: Sequence[Trial]) -> Study:
-        """The study with these settings, in a space, given its trials."""
+    def study(self, space: Space, direction: Direction | None, told: Sequence[Trial]) -> Study:
+        """The study with these settings, in a space, given its trials; one with several goals has no direction."""
         constraints = self.constraints_for(told)
-        said = {**self.options, "constraints": constraints, "direction": direction_of(direction)}
-        here = {"cost", *space.parameters, *(c.name for c in constraints)}  # of all that was ever declared
+        said = {**self.options, "constraints": constraints, "direction": direction}
+        costs = self.objectives or ("cost",)
+        here = {*costs, *space.parameters, *(c.name for c in constraints)}  # of all that was ever declared
         for name in ("noise", "units"):
             said[name] = {key: value for key, value in (self.options.get(name) or {}).items() if key in here}
         # What a rule names and no trial here has does not exist: then it holds.
@@ -146,14 +154,16 @@ def declare(
                 f"{name} must be one of crashbo's to be declared, since a storage cannot hold your own; got {value!r}. "
                 f"Pass it to every worker: CrashSampler({name}=...)."
             )
-    settings = said.over(declared(study))
+    if said.reference is not None:
+        check_reference(said.reference, goals_of(study))
+    settings = said.over(declared_in(user_attrs(study)))
     study.set_user_attr(SETTINGS, settings.to_json())
     return settings
 
 
 def declared(study: OptunaStudy) -> Settings:
-    """The settings declared in a study's storage."""
-    return declared_in(user_attrs(study))
+    """The settings declared in a study's storage; the goals of one with several are Optuna's."""
+    return declared_in(user_attrs(study)).with_goals(goals_of(study))
 
 
 def user_attrs(study: OptunaStudy) -> dict[str, Any]:
@@ -164,11 +174,6 @@ def user_attrs(study: OptunaStudy) -> dict[str, Any]:
 def declared_in(attrs: Mapping[str, Any]) -> Settings:
     """The settings declared in a study's user attributes."""
     return Settings() if SETTINGS not in attrs else Settings.from_json(attrs[SETTINGS])
-
-
-def direction_of(direction: StudyDirection) -> Direction:
-    """Optuna's direction as a word."""
-    return "maximize" if direction == StudyDirection.MAXIMIZE else "minimize"
 
 
 def _structure(space: Any) -> Structure:

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 from optuna import Study as OptunaStudy
-from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial
 
 from crashbo.integrations.optuna.deaths import params_of
@@ -86,9 +85,7 @@ class Snapshot:
     known: tuple[Trial, ...] = ()  # those of them that have no parameters beside the space's, in its params
 
     @staticmethod
-    def of(
-        reading: Reading, axes: Axes, settings: Settings, direction: StudyDirection, *, without: int | None = None
-    ) -> "Snapshot":
+    def of(reading: Reading, axes: Axes, settings: Settings, *, without: int | None = None) -> "Snapshot":
         """From a reading of the storage, with the trials that fit the axes."""
         read = [t for t in reading.records(settings) if t.number != without]
         kept = reading.memo["placed", axes.key]
@@ -99,7 +96,7 @@ class Snapshot:
         return Snapshot(
             axes,
             settings,
-            settings.study(axes.space, direction, [t for t in read if t.counts]),
+            settings.study(axes.space, reading.direction, [t for t in read if t.counts]),
             tuple(t for t in placed if t.state != "void"),
             tuple(voids),
             tuple(t for t in placed if t.state == "void" and voids[t.number] <= whole),

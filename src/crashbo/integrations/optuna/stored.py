@@ -27,10 +27,13 @@ from crashbo.integrations.optuna.keys import (
     REASON,
     RISES,
     STATE,
+    UNMEASURED,
 )
 from crashbo.integrations.optuna.memo import Memo, memo_of
 from crashbo.integrations.optuna.settings import Settings, declared_in, user_attrs
 from crashbo.integrations.optuna.spaces import Structure, common
+from crashbo.integrations.optuna.studies import direction_of, goals_of
+from crashbo.optimizer.objectives import Direction
 from crashbo.optimizer.records import Constraint, Fault, State, Trial
 from crashbo.optimizer.told import Told
 from crashbo.search.space import is_number
@@ -67,18 +70,23 @@ class Reading:
 
     trials: Sequence[FrozenTrial]
     attrs: Mapping[str, Any]
+    direction: Direction | None  # None of a study with several goals
+    goals: Mapping[str, Direction] = field(default_factory=dict)
     at: float = field(default_factory=time.time)  # seconds since 1970
     memo: Memo = field(default_factory=Memo, compare=False)  # of earlier readings
 
     @staticmethod
     def of(study: OptunaStudy) -> "Reading":
         """The current content."""
-        return Reading(study.get_trials(deepcopy=False), user_attrs(study), memo=memo_of(study))
+        goals = goals_of(study)
+        direction = None if goals else direction_of(study.direction)
+        trials, attrs = study.get_trials(deepcopy=False), user_attrs(study)
+        return Reading(trials, attrs, direction, goals, memo=memo_of(study))
 
     @cached_property
     def declared(self) -> Settings:
-        """The settings declared for all workers."""
-        return declared_in(self.attrs)
+        """The settings declared for all workers; the goals are Optuna's."""
+        return declared_in(self.attrs).with_goals(self.goals)
 
     @cached_property
     def distributions(self) -> dict[str, BaseDistribution]:
@@ -145,6 +153,7 @@ class _Reader:
         self.lease, self.now = settings.lease, now
         self.repeated = repeated or {}  # deaths that were not the first at their settings
         self.names = tuple(c.name for c in settings.constraints or () if isinstance(c, Constraint))
+        self.goals = tuple(settings.objectives or ())
 
     def __call__(self, trial: FrozenTrial) -> Trial:
         attrs = trial.user_attrs
@@ -159,7 +168,7 @@ class _Reader:
             params=params_of(trial),
             state=state,
             p_safe=proposal.get("p_safe"),
-            cost=trial.values[0] if state == "success" else None,
+            cost=self._cost(trial) if state == "success" else None,
             measured=measured,
             reason=reason,
             blame=tuple(attrs.get(BLAME, ())) if state == "crash" else (),
@@ -172,13 +181,20 @@ class _Reader:
             as_run=dict(attrs.get(RAN) or {}) if state != "pending" else {},
         )
 
+    def _cost(self, trial: FrozenTrial) -> Any:
+        if len(trial.values) < 2:
+            return trial.values[0]
+        unmeasured = _unmeasured(trial.user_attrs)
+        named = zip(self.goals, trial.values, strict=True)
+        return {name: value for name, value in named if name not in unmeasured}
+
     def _state(self, trial: FrozenTrial, attrs: Mapping[str, Any]) -> tuple[State, str]:
         if trial.state in (TrialState.COMPLETE, TrialState.PRUNED):
             if not trial.values:
                 return "void", "pruned without a value"
-            if math.isfinite(trial.values[0]):
-                return "success", str(attrs.get(REASON, ""))
-            return self.on_fail, f"its cost is {trial.values[0]}"
+            values = [v for name, v in zip(self.goals, trial.values, strict=False) if name not in _unmeasured(attrs)]
+            bad = [value for value in values or trial.values if not math.isfinite(value)]
+            return (self.on_fail, f"its cost is {bad[0]}") if bad else ("success", str(attrs.get(REASON, "")))
         if trial.number in self.repeated:
             return self.on_death, f"its worker died here again: {self.repeated[trial.number]}"
         why = death(trial, self.lease, self.now)
@@ -194,6 +210,10 @@ class _Reader:
         if said is not None or trial.state == TrialState.FAIL:
             return self.on_fail, reason
         return "pending", ""
+
+
+def _unmeasured(attrs: Mapping[str, Any]) -> Sequence[str]:
+    return attrs.get(UNMEASURED) or ()
 
 
 def _readings(said: Any) -> dict[str, float]:

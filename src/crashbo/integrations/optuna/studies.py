@@ -4,15 +4,19 @@ May import optimizer and below, and Optuna.
 """
 
 import os
+import warnings
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import optuna
 from optuna import Study as OptunaStudy
+from optuna.exceptions import ExperimentalWarning
 from optuna.storages import BaseStorage, RDBStorage
+from optuna.study import StudyDirection
 
-from crashbo.optimizer.study import Direction
+from crashbo.optimizer.objectives import Direction
 
 _PATIENCE = 60.0  # seconds that a process waits for others to finish writing to the same SQLite file
 _READ_ONLY = "mode=ro"
@@ -69,12 +73,20 @@ def _unopened(store: str, error: Exception) -> ValueError:
     )
 
 
-def create_study(store: str, name: str, direction: Direction) -> OptunaStudy:
-    """Create a study in a store."""
+def create_study(
+    store: str, name: str, direction: Direction, objectives: Mapping[str, Direction] | None = None
+) -> OptunaStudy:
+    """Create a study in a store, with one cost or with several objectives."""
     storage = open_storage(store, create=True)
     if name in names(storage):
         raise ValueError(f"name must be new in its store; {name!r} is there. Choose another.")
-    return optuna.create_study(storage=storage, study_name=name, direction=direction)
+    if not objectives:
+        return optuna.create_study(storage=storage, study_name=name, direction=direction)
+    study = optuna.create_study(storage=storage, study_name=name, directions=list(objectives.values()))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ExperimentalWarning)
+        study.set_metric_names(list(objectives))
+    return study
 
 
 def load_study(store: str, name: str | None = None) -> OptunaStudy:
@@ -99,3 +111,17 @@ def summaries(storage: BaseStorage) -> list[dict[str, Any]]:
 def names(storage: BaseStorage) -> list[str]:
     """Names of the studies in a storage."""
     return sorted(optuna.get_all_study_names(storage))
+
+
+def direction_of(direction: StudyDirection) -> Direction:
+    """Optuna's direction as a word."""
+    return "maximize" if direction == StudyDirection.MAXIMIZE else "minimize"
+
+
+def goals_of(study: OptunaStudy) -> dict[str, Direction]:
+    """The goals of a study with several, by their metric names, else as Optuna's tables name them; none of others."""
+    directions = study.directions
+    if len(directions) < 2:
+        return {}
+    names = study.metric_names or [f"values_{i}" for i in range(len(directions))]
+    return dict(zip(names, map(direction_of, directions), strict=True))

@@ -84,7 +84,7 @@ def tell(study: OptunaStudy, trial: optuna.Trial | int, *, replace: bool = False
         remedy = "Pass replace=True to correct it." if found.state.is_finished() else "Ask for it first."
         raise ValueError(f"trial {number} must be running to be told; it is {found.state.name}. {remedy}")
     settings = reading.declared
-    told = judge(Told.of(**said), settings.constraints)
+    told = judge(Told.of(**said), settings.constraints, reading.goals)
     told = told.settled(found.params, space_of(reading.distributions, reading.structure)) if told.as_run else told
     if found.state.is_finished():
         before = reading.records(settings)[number]
@@ -92,7 +92,7 @@ def tell(study: OptunaStudy, trial: optuna.Trial | int, *, replace: bool = False
     else:
         writing.note(study, found._trial_id, told)
         if told.state == "success":
-            study.tell(number, told.cost)
+            study.tell(number, writing.values_of(told, study))
         else:
             study.tell(number, state=TrialState.FAIL)
     return records(study)[number]

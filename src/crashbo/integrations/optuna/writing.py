@@ -7,6 +7,7 @@ that is most of the work; so databases are written with a few statements here, i
 """
 
 import json
+import math
 from collections.abc import Collection, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
@@ -24,13 +25,14 @@ from sqlalchemy.orm import Session
 
 from crashbo.integrations.optuna import keys
 from crashbo.integrations.optuna.atomic import atomic
+from crashbo.integrations.optuna.studies import goals_of
 from crashbo.optimizer.told import Told
 
 Rows = list[dict[str, Any]]
 _LONGEST = 2000  # characters of a reason
 
 
-def attrs_of(told: Told) -> dict[str, Any]:
+def attrs_of(told: Told, study: OptunaStudy) -> dict[str, Any]:
     """What Optuna has no field for, as attributes of the trial."""
     attrs: dict[str, Any] = {keys.MEASURED + name: value for name, value in told.measured.items()}
     if told.state != "success":
@@ -43,12 +45,14 @@ def attrs_of(told: Told) -> dict[str, Any]:
     for key, values in ((keys.REACHED, told.reached), (keys.RISES, told.rises), (keys.RAN, told.as_run)):
         if values:
             attrs[key] = dict(values)
+    if isinstance(told.cost, Mapping) and (unmeasured := [name for name in goals_of(study) if name not in told.cost]):
+        attrs[keys.UNMEASURED] = unmeasured
     return attrs
 
 
 def note(study: OptunaStudy, trial_id: int, told: Told) -> None:
     """Write the outcome of a trial whose end Optuna itself is about to store."""
-    _note(study, trial_id, attrs_of(told))
+    _note(study, trial_id, attrs_of(told, study))
 
 
 def note_error(study: OptunaStudy, trial_id: int, reason: str) -> None:
@@ -79,13 +83,17 @@ def write(study: OptunaStudy, ends: Sequence[End]) -> list[bool]:
     """Write the ends of several trials in one commit; returns which of them were still open. Others are unchanged."""
     with atomic(study) as (storage, _):
         if not isinstance(storage, RDBStorage):
-            return [_write_one(storage, end) for end in ends]
+            return [_write_one(storage, end, study) for end in ends]
         connection = storage.scoped_session().connection()
         fresh = [_close(connection, end) for end in ends]
         closed = [end for end, was_open in zip(ends, fresh, strict=True) if was_open]
-        _set(connection, models.TrialUserAttributeModel, _rows((e.trial_id, attrs_of(e.told)) for e in closed))
+        _set(connection, models.TrialUserAttributeModel, _rows((e.trial_id, attrs_of(e.told, study)) for e in closed))
         _set(connection, models.TrialSystemAttributeModel, _rows((e.trial_id, e.system) for e in closed))
-        values = [_value(end.trial_id, end.told.cost) for end in closed if end.told.cost is not None]
+        values = [
+            _value(end.trial_id, objective, value)
+            for end in closed
+            for objective, value in enumerate(values_of(end.told, study) or ())
+        ]
         if values:
             connection.execute(sqlalchemy.insert(models.TrialValueModel.__table__), values)
         return fresh
@@ -144,7 +152,7 @@ def _create(study_id: int, session: Session, trials: Sequence[FrozenTrial]) -> l
         models.TrialParamModel: [_param(t, name) for t in written for name in t.params],
         models.TrialUserAttributeModel: _rows((t._trial_id, t.user_attrs) for t in written),
         models.TrialSystemAttributeModel: _rows((t._trial_id, t.system_attrs) for t in written),
-        models.TrialValueModel: [_value(t._trial_id, t.value) for t in written if t.value is not None],
+        models.TrialValueModel: [_value(t._trial_id, j, v) for t in written for j, v in enumerate(t.values or ())],
     }
     for model, values in parts.items():
         if values:
@@ -200,20 +208,27 @@ def _rows(notes: Any) -> Rows:
     ]
 
 
-def _value(trial_id: int, value: float) -> dict[str, Any]:
+def values_of(told: Told, study: OptunaStudy) -> list[float] | None:
+    """What Optuna keeps of a cost, one number per goal; one that was not measured is infinitely bad."""
+    if not isinstance(told.cost, Mapping):
+        return None if told.cost is None else [told.cost]
+    bad = {"minimize": math.inf, "maximize": -math.inf}
+    return [told.cost.get(name, bad[direction]) for name, direction in goals_of(study).items()]
+
+
+def _value(trial_id: int, objective: int, value: float) -> dict[str, Any]:
     stored, kind = models.TrialValueModel.value_to_stored_repr(value)
-    return {"trial_id": trial_id, "objective": 0, "value": stored, "value_type": kind}
+    return {"trial_id": trial_id, "objective": objective, "value": stored, "value_type": kind}
 
 
-def _write_one(storage: BaseStorage, end: End) -> bool:
+def _write_one(storage: BaseStorage, end: End, study: OptunaStudy) -> bool:
     """The same with Optuna's functions; the state comes last, so that a finished trial is complete."""
     try:
         for key, value in end.system.items():
             storage.set_trial_system_attr(end.trial_id, key, value)
-        for key, value in attrs_of(end.told).items():
+        for key, value in attrs_of(end.told, study).items():
             storage.set_trial_user_attr(end.trial_id, key, value)
-        cost = end.told.cost
-        storage.set_trial_state_values(end.trial_id, end.state, None if cost is None else [cost])
+        storage.set_trial_state_values(end.trial_id, end.state, values_of(end.told, study))
     except UpdateFinishedTrialError:
         return False
     return True

@@ -13,6 +13,7 @@ from scipy.linalg import cho_factor, cho_solve
 from crashbo.models.latent import Posterior, relative_noise_std
 from crashbo.optimizer.checks.finding import Finding, amount, listed
 from crashbo.optimizer.records import Trial
+from crashbo.optimizer.study import number_of
 from crashbo.optimizer.view import View
 from crashbo.search.risk import WORTHWHILE
 from crashbo.search.space import Choice, Context, Params
@@ -43,13 +44,16 @@ class Edge(NamedTuple):
 
 def bounds(view: View, shown: Callable[[Params], Params] = lambda params: params) -> Iterator[Finding]:
     """Parameters that the best trials have at an end of their range, where the cost still falls by what is material."""
-    models, study, best = view.models, view.study, _best(view)
-    if models is None or models.cost is None or len(best) < _BEST:
+    models, study = view.models, view.study
+    if models is None or models.cost is None or study.objectives:  # a front has ends at bounds more often than not
+        return
+    best = _best(view)
+    if len(best) < _BEST:
         return
     X = np.array([study.space.encode(t.params) for t in best])
     common = [e for e in _edges(view, X[0]) if 2 * np.sum(np.abs(X[:, e.column] - e.end) <= _AT) > _BEST]
     measured = [_measured(view, X[0], edge) for edge in common]
-    least = max(models.resolution, _MATERIAL * _gained(view))
+    least = max(models.aim.resolution, _MATERIAL * _gained(view))
     found = [e for e in measured if e.sure >= _LEAST_SLOPE and e.gain > least]
     if not found:
         return
@@ -107,12 +111,14 @@ def gain(view: View) -> Iterator[Finding]:
     if left is None or left >= WORTHWHILE:
         return
     last = done[-since:]
+    several = bool(view.study.objectives)
+    noise, best = ("goals", "points of the front") if several else ("cost", "the best")
     yield Finding(
         "gain",
         f"The last {since} successes have gained nothing, and the next may be expected to gain "
-        f"{'next to nothing' if left < 0.01 else f'{left:.2g} of the noise of the cost'}.",
+        f"{'next to nothing' if left < 0.01 else f'{left:.2g} of the noise of the {noise}'}.",
         tuple(t.number for t in last),
-        "Stop, or repeat the best a few times with `confirm`; for more, widen the ranges or change the machine.",
+        f"Stop, or repeat {best} a few times with `confirm`; for more, widen the ranges or change the machine.",
         advice=True,
         strength=float(np.log(WORTHWHILE / max(left, 1e-9))),
     )
@@ -123,7 +129,7 @@ def _best(view: View) -> list[Trial]:
     done = [
         t for t in view.trials if t.state == "success" and t.cost is not None and view.study.space.accepts(t.params)
     ]
-    return sorted(done, key=lambda t: view.study.sign * (t.cost or 0.0))[:_BEST]
+    return sorted(done, key=lambda t: view.study.sign * number_of(t))[:_BEST]
 
 
 def _edges(view: View, x: Array) -> Iterator[Edge]:
@@ -153,6 +159,9 @@ def _difference(cost: Posterior, n: int, before: Array, after: Array) -> tuple[f
 def _since_gain(view: View) -> int:
     """How many successes there were since the cost, without its noise, was improved by more than is worth a trial."""
     models: Any = view.models
-    mean = models.cost.mean_at_trials(0)[: models.successes]
-    best = np.minimum.accumulate(mean)
-    return int(np.sum(best <= best[-1] + models.resolution)) - 1
+    means = np.stack(
+        [models.cost.mean_at_trials(j)[: models.successes] for j in range(len(models.cost.hypers))], axis=1
+    )
+    mean = models.aim.progress(means[:, 0], means)
+    best = np.fmin.accumulate(mean)
+    return int(np.sum(best <= best[-1] + models.aim.resolution)) - 1

@@ -37,6 +37,7 @@ class Course(NamedTuple):
     X: Array
     y: Array
     lengthscales: Array
+    told: Array | None = None  # of a cost: those far above the rest are drawn in for the model
 
 
 def courses(view: View) -> list[Course]:
@@ -46,11 +47,15 @@ def courses(view: View) -> list[Course]:
         return []
     seen, found = observations(study, view.trials), []
     if models.cost is not None:
-        known, data = models.known, models.cost.data
-        rows = np.flatnonzero(known.costed)
-        numbers = tuple(known.numbers[i] for i in rows)
-        scales, y = models.cost.hypers[0].lengthscales, data.Y[0, : len(rows)]
-        found.append(Course("cost", study.units.get("cost", ""), study.sign, numbers, known.X[rows], y, scales))
+        known, Y = models.known, models.cost.data.Y[:, : models.successes]
+        costed = np.flatnonzero(known.costed)
+        signs = dict(zip(study.objectives, study.signs.tolist(), strict=True)) or {"cost": study.sign}
+        for (name, sign), y, h in zip(signs.items(), Y, models.cost.hypers, strict=True):
+            here = ~np.isnan(y)
+            rows = costed[here]
+            numbers, unit = tuple(known.numbers[i] for i in rows), study.units.get(name, "")
+            told = sign * (known.cost if known.goals is None else known.goals[:, list(signs).index(name)])[rows]
+            found.append(Course(name, unit, sign, numbers, known.X[rows], y[here], h.lengthscales, told))
     for j, c in enumerate(study.constraints):
         whole = ~np.isnan(seen.Y[:, j]) if seen.censored is None else ~np.isnan(seen.Y[:, j]) & ~seen.censored[:, j]
         rows = np.flatnonzero(whole)
@@ -107,9 +112,8 @@ def noise(view: View) -> Iterator[Finding]:
             continue
         place = places(at.X)
         values = at.y
-        if at.name == "cost":  # as told: those far above the rest are drawn in for the model
-            told = {t.number: t.cost for t in view.trials}
-            values = np.array([told[n] for n in at.numbers], dtype=float)
+        if at.told is not None:  # as told: those far above the rest are drawn in for the model
+            values = at.told
         evidence, seen = other_noise(values, place, std)
         if evidence < _LEAST_NOISE or std / _FAR < seen < _FAR * std:
             continue

@@ -103,6 +103,12 @@ class Tape:
     depth: Array  # (n,), penetration of the deepest contact
     end: int  # the tick at which the jump was over
 
+    @property
+    def energy(self) -> float:
+        """What the motors draw from the supply until the jump is over, in J; what they brake is lost as heat."""
+        power = motors.voltages(self.current[: self.end], self.speed[: self.end]) * self.current[: self.end]
+        return float(np.maximum(power, 0.0).sum() * TICK)
+
 
 class Flight(NamedTuple):
     """The outcome of a jump."""

@@ -95,6 +95,19 @@ def guarded(params: Mapping[str, Any], rng: np.random.Generator, guard: Guard) -
     return Outcome(-flight.height, {"current": flight.current})
 
 
+def height_and_energy(params: Mapping[str, Any], rng: np.random.Generator | None = None) -> Outcome:
+    """One jump with two goals: the height of the base, and the energy that the motors draw until it lands.
+
+    Raises:
+        Crash: with only a reason.
+    """
+    flight = jump(gains(params), SETUP, rng=rng, record=True)
+    if flight.crash:
+        raise Crash(flight.crash)
+    assert flight.tape is not None
+    return Outcome({"height": flight.height, "energy": flight.tape.energy}, {"current": flight.current})
+
+
 def watcher(guard: Guard) -> Callable[[float], None]:
     """The controller's part: it looks one tick ahead, since the current may rise by two amperes within one."""
     before = math.inf
