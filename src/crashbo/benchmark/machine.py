@@ -121,4 +121,4 @@ class Machine:
     def is_safe(self, params: Params) -> bool:
         """Whether these params are safe, which only the oracle is told."""
         assert self._informed, "only a method that is marked as informed may ask"
-        return not self._problem.truth(params).crashed
+        return self.allows(params) and not self._problem.truth(self.existing(params)).crashed

@@ -74,6 +74,7 @@ def execute(spec: PaperSpec) -> PaperRun:
             risk=method.risk,
             posterior=method.posterior,
             start=[start],
+            rules=list(problem.rules),
             noise=problem.noise if spec.known_noise else None,
             progress=False,
         )
