@@ -185,6 +185,7 @@ class OwnRule:
     """A user's own function of params: true where they keep the rule."""
 
     function: Callable[[Mapping[str, Any]], Any]
+    lenient: bool = field(default=False, compare=False)  # whether parameters may yet come that nobody has seen
 
     names = frozenset[str]()
     linear = None
@@ -206,7 +207,7 @@ class OwnRule:
         try:
             self.function(_Params(params))
         except _Absent as error:
-            if error.args[0] not in (known := list(names)):
+            if error.args[0] not in (known := list(names)) and not self.lenient:
                 raise ValueError(
                     f"rules must name parameters of the space ({', '.join(known)}); got {error.args[0]!r} in "
                     f"{self.words!r}. Mend the name."

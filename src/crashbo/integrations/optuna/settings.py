@@ -19,6 +19,7 @@ from crashbo.optimizer.objectives import Direction, check_reference
 from crashbo.optimizer.records import AnyConstraint, Constraint, Fault, Trial, Unmeasured, constraints_of
 from crashbo.optimizer.study import OPTIONS, Constraints, Options, Study, checked, takes_options_of_optuna
 from crashbo.search import own
+from crashbo.search.rules import OwnRule
 from crashbo.search.space import Space, is_number
 
 
@@ -100,7 +101,8 @@ class Settings:
         for name in ("noise", "units"):
             said[name] = {key: value for key, value in (self.options.get(name) or {}).items() if key in here}
         # What a rule names and no trial here has does not exist: then it holds.
-        said["rules"] = [rule for rule in self.rules or () if rule.names <= set(space.parameters)]
+        kept = [rule for rule in self.rules or () if rule.names <= set(space.parameters)]
+        said["rules"] = [replace(rule, lenient=True) if isinstance(rule, OwnRule) else rule for rule in kept]
         return Study.of(space, **said)
 
     def to_json(self) -> str:
