@@ -56,15 +56,20 @@ def ours(n: int, dimension: int) -> tuple[float, list[crashbo.Trial]]:
 
 
 def cost(repeats: int) -> None:
+    """In turns, since other work comes and goes: the median of the ratios."""
     peer = all(map(find_spec, ("optuna", "torch")))
     ask.clock = time.process_time
     for dimension in DIMENSIONS:
         for n in SIZES:
-            times = [ours(n, dimension)[0] for _ in range(repeats)]
+            times, ratios = [], []
+            for _ in range(repeats):
+                times.append(ours(n, dimension)[0])
+                if peer:
+                    ratios.append(times[-1] / (2.0 * float(np.median(ask.optuna_s(n, dimension, 3)))))
             words = f"n = {n:4d}, D = {dimension:2d}: {1e3 * np.median(times):6.0f} ms of CPU"
             if peer:
-                theirs = 2.0 * float(np.median(ask.optuna_s(n, dimension, 3)))
-                words += f", {np.median(times) / theirs:.2f} of two asks of GPSampler (at most 1)"
+                spread = f"{min(ratios):.2f} to {max(ratios):.2f}"
+                words += f", {np.median(ratios):.2f} of two asks of GPSampler ({spread}; at most 1)"
             print(words, flush=True)
 
 

@@ -3,7 +3,7 @@
     pip install -e '.[robot]'
     python benchmarks/solo8/guard.py                          # 30 seeds
     python benchmarks/solo8/guard.py --seeds 3 --details
-    python benchmarks/solo8/guard.py --first 100 --seeds 10   # seeds on which nothing was chosen
+    python benchmarks/solo8/guard.py --first 200 --seeds 12   # seeds on which nothing was chosen
 
 The study is that of `crashbo demo`, and of `crashbo demo --guard`. Printed for both: the best repeatable jump (ten
 repeats that all succeed) and the worst of these over the seeds, trips of the boards, falls, trials that were stopped,
@@ -66,7 +66,7 @@ def run(job: tuple[int, bool, int]) -> Figures:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=30, help="how many")
-    parser.add_argument("--first", type=int, default=0, help="the first of them; those below 30 were looked at")
+    parser.add_argument("--first", type=int, default=0, help="the first of them; those below 110 were looked at")
     parser.add_argument("--trials", type=int, default=50)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--details", action="store_true", help="one line per study, too")

@@ -135,7 +135,7 @@ def test_the_service_computes_it_last_and_serves_it(bench, store):
     client = TestClient(create_app(live, None), base_url="http://127.0.0.1:8765")
     live._check(3)
     assert client.get("/api/check").json() is None  # no picture yet
-    live.picture = Picture((), {}, None, {}, {}, False)
+    live.picture = Picture((), {}, None, {}, {}, False, ())
     for voids in (3, 3, 4):
         live._check(voids)
     assert asked == [3, 4]

@@ -56,7 +56,7 @@ def ruled(name):
 @pytest.mark.parametrize("name", CASES)
 def test_every_point_of_a_space_keeps_its_rules_exactly(name):
     space, rng = ruled(name), np.random.default_rng(0)
-    even = space.uniform(rng.random((150, space.dimension)))
+    even = space.uniform(rng.random((80, space.dimension)))
     near = space.snap(np.clip(even + 0.3 * rng.standard_normal(even.shape), 0.0, 1.0))
     beside = np.vstack([space.steps(u) for u in even[:10]])
     for u in np.vstack([even, near, beside]):
@@ -131,6 +131,8 @@ def test_rules_that_nothing_keeps_are_refused(rules):
 def test_a_rule_that_names_no_parameter_is_refused():
     with pytest.raises(ValueError, match=r"rules must name parameters .*; got 'q' in 'a <= q'\. Mend"):
         Space.of(MIXTURE).with_rules(rules_of("a <= q")).check_rules()
+    with pytest.raises(ValueError, match=r"rules must name parameters .*; got 'q' in '<lambda>'\. Mend"):
+        Space.of(MIXTURE).with_rules(rules_of(lambda params: params["q"] < 1)).check_rules()
     with pytest.raises(ValueError, match=r"rules must compare numbers; got 'solver'"):
         Space.of(BRANCHES).with_rules(rules_of("solver <= 1")).check_rules()
 
@@ -165,7 +167,7 @@ def random_space(rng):
     return parameters, rules
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(24))
 def test_random_spaces_encode_decode_and_keep_their_rules(seed):
     rng = np.random.default_rng(seed)
     parameters, rules = random_space(rng)

@@ -19,6 +19,7 @@ from crashbo.models.latent import Hyperparameters, Posterior, Warm
 from crashbo.models.parametrisation import Parametrisation, parametrise
 from crashbo.models.regression import measured_data
 from crashbo.numerics.kernels import squared_distances
+from crashbo.search import selection
 from crashbo.search.space import places
 
 Array = NDArray[np.float64]
@@ -146,7 +147,11 @@ class Costs:
 
 
 def fit_cost(X: Array, cost: Array, noise_std: float | None, prior: Hyperprior, start: Warm | None = None) -> Posterior:
-    """The cost's GP, its hyperparameters learnt."""
+    """The cost's GP, its hyperparameters learnt; of many costs, a GP of those that matter most (see `selection`)."""
+    if len(X) > selection.SMALL:
+        nothing = selection.Points(X, cost, np.zeros((len(X), 0)), np.zeros(len(X), dtype=bool))
+        rows = selection.about_the_best(nothing, selection.SMALL, np.ones(X.shape[1]))
+        X, cost = X[rows], cost[rows]
     return _fits(X, cost, noise_std, prior, start)[0].posterior
 
 

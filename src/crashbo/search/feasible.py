@@ -1,6 +1,6 @@
 """Where a space's rules hold: the points nearest to others, points spread evenly, and the way along the rules' edges.
 
-May import models and below.
+May import models and below. Longer than most files: one way to keep rules for points that are moved, drawn and climbed.
 
 Linear rules make a polytope of the numbers that they name, on a linear scale from the low end of each to the high one;
 points are moved into it, or drawn from it by a random walk. So a mixture is searched on its surface. Any other rule, a

@@ -1,6 +1,6 @@
 """Parameters of a space: what values they have, and their coordinates in the unit cube.
 
-May import models and below.
+May import models and below. Longer than most files, since four kinds of parameters answer the same dozen questions.
 
 A Float, an Int, an ordered Choice and a Context take one coordinate; any other Choice takes one per option (one-hot),
 scaled so that two different options lie at distance one. One-hot keeps one kernel for everything, lets every option

@@ -85,6 +85,7 @@ class Situation:
     trials_left: int | None
     gained: float = 0.0  # how far the best success lies below the worst
     stopped: NDArray[np.bool_] | None = None  # which trials were stopped before they could crash
+    risked: float | None = None  # expected crashes among the pending trials, where that is known: in a batch
 
     def log_gain(self, floor: float) -> float:
         """The largest log value of candidates with at least this P(safe)."""
@@ -120,11 +121,17 @@ class Situation:
     def is_paid_for(self, price: float) -> bool:
         """Whether the last crash was as many trials ago as one costs, or more after many without a new best.
 
-        A pending trial may be another crash. What was stopped before it could crash costs little more than itself.
+        A pending trial may be another crash. What was stopped before it could crash costs little more than itself. Of
+        a batch it is known how many crashes are to be expected: the trials of it that succeed pay for them, so that a
+        batch risks about as much as the same trials would one by one.
         """
-        owed = self._impatience * (1 + self.pending)
         stopped = np.zeros_like(self.crashed) if self.stopped is None else self.stopped
-        return _since(self.crashed) >= price * owed and _since(stopped) >= min(price, _A_STOP) * owed
+        if self.risked is None:
+            owed, paid = self._impatience * (1 + self.pending), 0.0
+        else:
+            owed, paid = self._impatience * (1.0 + self.risked), self.pending - self.risked
+        since = _since(self.crashed) if self.risked is None else min(_since(self.crashed), price * self._impatience)
+        return since + paid >= price * owed and _since(stopped) + paid >= min(price, _A_STOP) * owed
 
     def hopeful(self, price: float) -> float:
         """P(safe) at which a success may be expected for the price of as many trials as there were."""

@@ -1,6 +1,6 @@
 """Rules between parameters that are known before a trial: text such as "2 * x1 <= x3", or a user's own function.
 
-May import models and below.
+May import models and below. Longer than most files: the grammar, its terms and its parser belong together.
 
 Text is parsed, never evaluated as Python. The grammar:
     rule    = sum ("<=" | ">=" | "<" | ">" | "==") sum
@@ -14,7 +14,7 @@ exist in a trial holds there.
 import math
 import operator
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple, NoReturn
@@ -200,6 +200,17 @@ class OwnRule:
             return bool(self.function(_Params(params)))
         except _Absent:
             return True
+
+    def check(self, params: Mapping[str, Any], names: Iterable[str]) -> None:
+        """Refuse one that, at params, asks for something that is no parameter at all."""
+        try:
+            self.function(_Params(params))
+        except _Absent as error:
+            if error.args[0] not in (known := list(names)):
+                raise ValueError(
+                    f"rules must name parameters of the space ({', '.join(known)}); got {error.args[0]!r} in "
+                    f"{self.words!r}. Mend the name."
+                ) from None
 
 
 Rule = TextRule | OwnRule

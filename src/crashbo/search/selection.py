@@ -16,7 +16,7 @@ begins with those (`FEW`), and goes on from there with all that the models know.
 interval of a threshold, is left to the trials that matter for it (`BOUNDARY`): those about the boundary.
 """
 
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,6 +57,15 @@ class Trials(Protocol):
     @property
     def crashed(self) -> NDArray[np.bool_]:
         """Which crashed, (n,)."""
+
+
+class Points(NamedTuple):
+    """The least that it takes."""
+
+    X: Array
+    cost: Array
+    Y: Array
+    crashed: NDArray[np.bool_]
 
 
 def about_the_best(seen: Trials, size: int, lengthscales: Array) -> Rows:

@@ -1,6 +1,6 @@
 """Spaces: from the user's parameters to the unit cube and back.
 
-May import models and below.
+May import models and below. Longer than most files, since everything that is asked of a space goes through one class.
 
 A space may have parameters that exist only beside certain values of others (`when`), rules between parameters
 (`search.rules`), and contexts, which are met and not chosen. Params hold what exists; everything that a space snaps,
@@ -53,6 +53,7 @@ Params = Mapping[str, Any]  # a value per parameter
 WithGradient = Callable[[Array], tuple[Array, Array]]
 
 SAME = 1e-6  # judgement: two points closer than this in every coordinate are one
+_LOOKED_AT = 8  # judgement: params at which a function is asked whether it knows its parameters
 _ROWS = 64  # judgement: compared at once, for memory
 
 
@@ -278,8 +279,11 @@ class Space:
         numeric = {name: is_numeric(p) for name, p in self.parameters.items()}
         for rule in self.rules:
             grammar.check_names(rule, numeric)
-        if self.rules:
-            self.feasible.known  # noqa: B018 (it refuses)
+        known = self.feasible.known[:_LOOKED_AT] if self.rules else ()  # or it refuses
+        for rule in self.rules:
+            if isinstance(rule, grammar.OwnRule):
+                for u in known:
+                    rule.check(self.decode(u), self.parameters)
 
     def in_context(self, context: Params | None) -> "Space":
         """The space where its contexts are as given: all of them, and nothing else."""
@@ -369,14 +373,21 @@ class Space:
 
     def lacks_options(self, tried: Array) -> bool:
         """Whether some option of a Choice that always exists is at none of the tried points."""
-        return any(not tried[:, at].any(axis=0).all() for _, _, at in self._hot())
+        return any(not (tried[:, at].any(axis=0) | ~self._possible(at)).all() for _, _, at in self._hot())
 
     def with_rarest_options(self, U: Array, tried: Array) -> Array:
         """The points U, each such Choice at the option that is rarest among the tried points."""
         out = np.array(U, dtype=float)
         for _, p, at in self._hot():
-            out[:, at] = p.encode(p.options[int(np.argmin(tried[:, at].sum(axis=0)))])
+            often = np.where(self._possible(at), tried[:, at].sum(axis=0), np.inf)
+            out[:, at] = p.encode(p.options[int(np.argmin(often))])
         return self.settled(out)
+
+    def _possible(self, at: slice) -> NDArray[np.bool_]:
+        """Which options of a Choice the rules allow, as far as is known."""
+        if not self.rules:
+            return np.ones(at.stop - at.start, dtype=bool)
+        return np.asarray(self.feasible.known[:, at].any(axis=0))
 
     def at(self, name: str) -> slice:
         """Where a parameter's coordinates are."""

@@ -1,6 +1,7 @@
 """The two models of a study, fitted to its trials: a GP of the cost, and the crash model.
 
-May import models and below.
+May import models and below. It is long because what is observed, remembered and fitted are parts of each other: fits of
+few and of many trials hold, compare and remember in the same way.
 """
 
 import hashlib
@@ -228,7 +229,7 @@ class Surrogates:
         warm, data, parts = self.memory.crash, self.crash.data, self.parametrisations
         assert warm is not None
         if self.boundary is not self.known:
-            told = _Told.of(self.boundary, hyperpriors.of_crash(data.X.shape[1]))
+            told = _Prepared.of(self.boundary, hyperpriors.of_crash(data.X.shape[1]))
             data, parts, warm = told.data, told.parametrisations, replace(warm, sites=None)
         mode = latent.condition(data, warm.hypers, start=warm.sites, tolerance=_HELD_TOLERANCE)
         return CrashModel(mode, Fit(mode, parts, np.nan, 1, mode.ep.sweeps, mode.ep.converged))
@@ -324,7 +325,7 @@ def _of_all(
     doubtful: bool,
 ) -> Surrogates:
     """Both models of all these trials."""
-    told = _Told.of(seen, crash_prior)
+    told = _Prepared.of(seen, crash_prior)
     doubtful = doubtful and _is_doubtful(seen, told.data)
     memory, start = _started(memory, told, doubtful)
     found = _held(told, memory, start) if memory is not None and start is not None else None
@@ -357,7 +358,7 @@ def _of_many(
     if memory is not None and memory.told == seen.digest((*memory.numbers, *memory.left_out)):
         left_out = set(memory.left_out)
         rows = np.array([i for i, number in enumerate(seen.numbers) if number not in left_out], dtype=np.intp)
-        told = _Told.of(seen.only(rows), crash_prior)
+        told = _Prepared.of(seen.only(rows), crash_prior)
         memory, start = _started(memory, told, doubtful and _is_doubtful(told.seen, told.data))
         found = None if memory is None or start is None else _held(told, memory, start)
         if memory is not None and found is not None:
@@ -365,12 +366,12 @@ def _of_many(
             return _assembled(told, found, _remembered(told.seen, found, memory, seen) if light else memory)
     few = seen.only(selection.about_the_best(seen.ranked, selection.FEW, np.ones(seen.X.shape[1])))
     first = _of_all(few, _to_be_fitted(memory), cost_prior, crash_prior, posterior, doubtful)
-    told = _Told.of(_chosen(seen, first), crash_prior)
+    told = _Prepared.of(_chosen(seen, first), crash_prior)
     found = _refined(told, first, cost_prior)
     return _assembled(told, found, _remembered(told.seen, found, first.memory, seen))
 
 
-class _Told(NamedTuple):
+class _Prepared(NamedTuple):
     """Trials, and what the models make of them."""
 
     seen: Observations
@@ -379,12 +380,12 @@ class _Told(NamedTuple):
     costs: Costs | GoalCosts | None  # None before a success; of several goals, before each was measured
 
     @staticmethod
-    def of(seen: Observations, prior: Hyperprior) -> "_Told":
+    def of(seen: Observations, prior: Hyperprior) -> "_Prepared":
         data = hybrid_data(
             seen.X, seen.Y, seen.crashed, seen.blame, seen.censored, seen.stopped, *seen.watched, whole=True
         )
         parametrisations = parametrise_all(data, prior, noise_std=seen.noise_std, thresholds=seen.thresholds)
-        return _Told(seen, data, parametrisations, _costs(seen))
+        return _Prepared(seen, data, parametrisations, _costs(seen))
 
 
 def _costs(seen: Observations) -> Costs | GoalCosts | None:
@@ -421,7 +422,7 @@ class _Found(NamedTuple):
     noise_is_open: bool = False
 
 
-def _started(memory: Memory | None, told: _Told, doubtful: bool) -> tuple[Memory | None, Warm | None]:
+def _started(memory: Memory | None, told: _Prepared, doubtful: bool) -> tuple[Memory | None, Warm | None]:
     """The memory, without a hypothesis that nobody has any more, and where a fit of these trials begins."""
     if memory is None:
         return None, None
@@ -444,7 +445,7 @@ def _remembered(
     return Memory(seen.numbers, cost, found.warm, found.fitted_at, hypers, digest, found.bystander, left_out)
 
 
-def _assembled(told: _Told, found: _Found, memory: Memory) -> Surrogates:
+def _assembled(told: _Prepared, found: _Found, memory: Memory) -> Surrogates:
     """Both models, with what is pending."""
     cost = None if found.cost is None else with_pending(found.cost, told.seen.pending)
     ensemble, bystanders = (found.ensemble, None) if found.labels is None else (found.labels, found.ensemble)
@@ -462,7 +463,7 @@ def _assembled(told: _Told, found: _Found, memory: Memory) -> Surrogates:
     )
 
 
-def _held(told: _Told, memory: Memory, start: Warm) -> _Found | None:
+def _held(told: _Prepared, memory: Memory, start: Warm) -> _Found | None:
     """Both models at the hyperparameters in memory, or None where those are to be refitted.
 
     They are while trials are few, when their number has grown by a factor, and, when one of the new ones was a
@@ -530,7 +531,7 @@ def _chosen(seen: Observations, first: Surrogates) -> Observations:
     return seen.only(selection.about_the_best(seen.ranked, selection.KNOWN, np.min(scales, axis=0)))
 
 
-def _refined(told: _Told, first: Surrogates, cost_prior: Hyperprior) -> _Found:
+def _refined(told: _Prepared, first: Surrogates, cost_prior: Hyperprior) -> _Found:
     """Both models of many trials, from a fit of a few of them, by the last steps of another fit."""
     memory, kept = first.memory, first.memory.bystander
     start = _aligned(memory.crash, memory, told.seen, len(told.data.X))

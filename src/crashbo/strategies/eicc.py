@@ -69,7 +69,7 @@ def propose(task: Task, rng: np.random.Generator) -> Proposal:
         if p >= max(SURE, floor) - TOLERANCE:
             return Proposal(again.x, p)
     exhausted = not isinstance(task.risk, Paper) and situation.is_exhausted(floor)
-    if exhausted and (other := _look_elsewhere(task, gamma, improvement, situation, rng)) is not None:
+    if exhausted and (other := look_elsewhere(task, gamma, improvement, situation, rng)) is not None:
         return Proposal(other.x, float(np.exp(other.log_gamma)))
     if exhausted:
         improvement, worth = doubt.improvement(models, screened, floor, situation.log_noise)
@@ -112,7 +112,7 @@ def is_searched(risk: Risk, situation: Situation) -> bool:
     return dear or situation.is_exhausted(floor_of(risk, situation))
 
 
-def _look_elsewhere(
+def look_elsewhere(
     task: Task, gamma: Gamma, improvement: Improvement, situation: Situation, rng: np.random.Generator
 ) -> Found | None:
     """Where nothing is left to gain: a look at what is empty still, if a crash may be risked for it.

@@ -2,9 +2,9 @@
 
 May import search and below.
 
-The first of a batch is chosen as any single trial is. The others come from one screening of candidates, in groups: each
-is the best candidate in the light of those before it (see `search.fantasies`), and a group is moved uphill together. So
-one of them costs a few vectors, not a search of its own.
+The first of a batch is chosen as any single trial is. The others come in groups, two from one screening of candidates:
+each is the best candidate in the light of those before it (see `search.fantasies`), and a group is moved uphill
+together. So one of them costs a few vectors, not a search of its own.
 
 Trials under way count as spent: they may yet be crashes (see `risk`), and a leap that nobody has heard of yet has not
 paid (see `reach`). P(safe) stays as it is: to believe that they succeed would let a whole batch walk into a crash.
@@ -34,20 +34,22 @@ Flags = NDArray[np.bool_]
 # judgement: what two suggestions of a rival take, by benchmarks/batch.py cost
 _GROUP = 8  # points that are moved uphill together, and handed out
 _LONG = 32  # points that are chosen where they are, given only each other, past many trials
-_TIMES = 3  # as many candidates as for a single trial
+_SHARED = 2  # groups that are chosen from one screening
+_TIMES = 2  # as many candidates as for a single trial
 _STEPS, _ENOUGH = 5, 1e-2  # evaluations of such a move; gain of a step, in log acquisition, below which it ends
 _FREE = 1.0 / 3.0  # derived: of the way to the nearest other: two that approach each other keep as much between them
 
 
 def further(task: Task, count: int, rng: np.random.Generator) -> Iterator[list[Proposal]]:
     """`count` more points, to be tried at the same time as those that are pending; a few at a time."""
-    shared, group, alone = None, None, task.surrogates.at_pending(task.seen.pending[:0])
+    shared, group, groups, alone = None, None, 0, task.surrogates.at_pending(task.seen.pending[:0])
     while count > 0:
         if _is_by_one(task):
             found = [eicc.propose(task, rng)]
         else:
-            shared = shared or _screened(task, rng)
-            group = group or _Group(task, shared)
+            if group is None:
+                shared = _screened(task, rng) if shared is None or groups % _SHARED == 0 else shared
+                group, groups = _Group(task, shared, rng), groups + 1
             found = group.proposals(min(count, _GROUP))
         yield found
         count -= len(found)
@@ -105,8 +107,10 @@ class _Choice(NamedTuple):
 class _Group:
     """Points that are chosen one after the other from the same candidates, given those under way."""
 
-    def __init__(self, task: Task, screened: Screen) -> None:
+    def __init__(self, task: Task, screened: Screen, rng: np.random.Generator) -> None:
         models, X, pending = task.surrogates, screened.X, task.seen.pending
+        self._is_full = False  # whether nothing empty was left to look at
+        self._rng, self._risked = rng, float(-np.expm1(task.safety(pending)).sum())
         self._task, self._screened, self._pending = task, screened, pending
         reached = Box.near(task.space, task.seen.X[task.seen.succeeded])
         self._near = np.all((reached.low <= X) & (reached.high >= X), axis=1)
@@ -145,6 +149,9 @@ class _Group:
         if floor >= 1.0 and (proven := eicc.proven(task)) is not None:
             return self._taken(proven, least)
         exhausted = situation.is_exhausted(floor)
+        if exhausted and not self._is_full and (other := self._elsewhere(situation)) is not None:
+            self._stay_away(other.x[None])
+            return self._taken(other, 0.0)
         if exhausted:
             hopes = self._doubted(among & (log_gamma >= np.log(max(floor, LEAST))), situation.log_noise)
         score = Score(float(np.log(floor)) if floor > 0.0 else -np.inf, price=price_of(task.risk, situation))
@@ -161,7 +168,15 @@ class _Group:
 
     def _taken(self, found: Found, least: float, score: Score | None = None) -> _Choice:
         self._pending = np.vstack([self._pending, found.x])
+        self._risked -= float(np.expm1(found.log_gamma))
         return _Choice(found, least, score)
+
+    def _elsewhere(self, situation: Situation) -> Found | None:
+        """A look at what is empty still, as `eicc` has it, given all that is under way."""
+        now = replace(self._task, seen=replace(self._task.seen, pending=self._pending))
+        found = eicc.look_elsewhere(now, self._task.safety, _improvement(self._task), situation, self._rng)
+        self._is_full = found is None
+        return found
 
     def _take(self, i: int) -> None:
         """Candidate i is under way from now on."""
@@ -181,7 +196,9 @@ class _Group:
         """By the candidates among which to choose; by all, if none of those is left."""
         among = among if among.any() else np.ones_like(among)
         screened = replace(self._screened, X=self._screened.X[among], log_gamma=self._screened.log_gamma[among])
-        return replace(eicc.situation_of(self._task, screened, worth[among]), pending=len(self._pending))
+        return replace(
+            eicc.situation_of(self._task, screened, worth[among]), pending=len(self._pending), risked=self._risked
+        )
 
     def _may_leap(self) -> bool:
         """As `eicc` has it; what is under way was spent, and has not paid."""

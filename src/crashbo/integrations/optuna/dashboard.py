@@ -88,8 +88,9 @@ def safe_map(seen: Insight) -> SafeMap | None:
     told = [t for t in seen.trials if t.counts]
     if not told:
         return None
-    centre = (_centre(seen) or told[-1]).params
     grids = {name: _grid(seen, name) for name in seen.params}
+    # With a value for what does not exist there: it may beside other values.
+    centre = {name: grid[len(grid) // 2] for name, grid in grids.items()} | (_centre(seen) or told[-1]).params
     spread = {name: np.ptp(seen.p_safe([{**centre, name: v} for v in grid])) for name, grid in grids.items()}
     names = tuple(sorted(spread, key=lambda name: -spread[name])[:2])
     first, second = grids[names[0]], grids[names[-1]] if len(names) == 2 else [None]
@@ -240,7 +241,7 @@ def draw_safe_map(safe: SafeMap) -> go.Figure:
         figure.update_yaxes(type="log" if safe.log[1] else None)
     figure.update_xaxes(type="log" if safe.log[0] else None)
     for state, color, symbol in _MARKS:
-        trials = [t for t in safe.trials if t.state == state]
+        trials = [t for t in safe.trials if t.state == state and all(name in t.params for name in safe.names)]
         x = [_shown(t.params[safe.names[0]]) for t in trials]
         y = [_shown(t.params[safe.names[1]]) for t in trials] if len(safe.names) == 2 else [state == "success"] * len(x)
         words = [f"trial {t.number} {t.reason}" for t in trials]

@@ -16,7 +16,7 @@ from crashbo.optimizer.records import Trial
 from crashbo.optimizer.study import number_of
 from crashbo.optimizer.view import View
 from crashbo.search.risk import WORTHWHILE
-from crashbo.search.space import Choice, Params
+from crashbo.search.space import Choice, Context, Params
 
 Array = NDArray[np.float64]
 
@@ -136,7 +136,7 @@ def _edges(view: View, x: Array) -> Iterator[Edge]:
     """Ends of ranges at which x stands."""
     column = 0
     for name, p in view.study.space.parameters.items():
-        if not isinstance(p, Choice) and name not in view.study.space.fixed:
+        if not isinstance(p, Choice | Context) and name not in view.study.space.fixed:
             for end in (0.0, 1.0):
                 if abs(x[column] - end) <= _AT:
                     yield Edge(name, column, end)
