@@ -49,6 +49,8 @@ from crashbo.app.server.answers import (
     studies_of,
 )
 from crashbo.app.server.bodies import (
+    ONE,
+    SEVERAL,
     AddBody,
     AskBody,
     Body,
@@ -345,7 +347,7 @@ def _add_errors(app: FastAPI) -> None:
 def _sentence(error: RequestValidationError) -> str:
     """The first error of a request, without repeating what was sent."""
     first = error.errors()[0]
-    where = ".".join(str(part) for part in first["loc"] if part != "body")[:60] or "body"
+    where = ".".join(str(part) for part in first["loc"] if part not in ("body", ONE, SEVERAL))[:60] or "body"
     if first["type"] == "json_invalid":
         return "body must be JSON; it cannot be read. Mend it."
     rule = {"missing": "must be given", "extra_forbidden": "must be left out: there is no such field"}

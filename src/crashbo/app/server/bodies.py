@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
 
 from crashbo.app.bench.definition import LARGEST
 from crashbo.optimizer.told import Said, Told
@@ -16,6 +16,12 @@ Yes = Annotated[bool, Field(strict=True)]
 Value = Number | Name | Yes
 SentParams = Annotated[dict[Name, Value], Field(max_length=200)]
 Names = Annotated[list[Name], Field(max_length=100)]
+# Told apart by what was sent, so that what is wrong is said of that; the service leaves the tags out of its words.
+ONE, SEVERAL = "one cost", "several goals"
+SentCost = Annotated[
+    Annotated[Number, Tag(ONE)] | Annotated[dict[Name, Number], Field(max_length=100), Tag(SEVERAL)],
+    Discriminator(lambda sent: SEVERAL if isinstance(sent, dict) else ONE),
+]
 
 
 def _example(body: dict[str, Any]) -> ConfigDict:
@@ -43,7 +49,7 @@ class TellBody(Body):
 
     model_config = _example({"cost": 0.71, "measured": {"current": 96.3}, "request": "t1", "who": "Ann"})
 
-    cost: Number | Annotated[dict[Name, Number], Field(max_length=100)] | None = Field(
+    cost: SentCost | None = Field(
         None, description="It succeeded. Of several goals, each by its name; one that was not measured is left out."
     )
     measured: Annotated[dict[Name, Number], Field(max_length=100)] | None = Field(None, description="By constraint.")
