@@ -282,7 +282,7 @@ def store(study: optuna.Study, count: int) -> None:
         except crashbo.Crash:
             told = Told.of(crash=True)
         end = writing.End(-1, told)
-        attrs = writing.attrs_of(told)
+        attrs = writing.attrs_of(told, study)
         made.append(
             optuna.trial.create_trial(
                 state=end.state, value=told.cost, params=params, distributions=ranges, user_attrs=attrs

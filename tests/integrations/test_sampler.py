@@ -21,7 +21,7 @@ SQUARE = {"x": FloatDistribution(0, 1), "y": FloatDistribution(0, 1)}
 
 
 def snapshot_of(study):
-    return Snapshot.of(Reading.of(study), Axes(SQUARE), CrashSampler().settings(study), study.direction)
+    return Snapshot.of(Reading.of(study), Axes(SQUARE), CrashSampler().settings(study))
 
 
 def crashes(study):
@@ -296,7 +296,7 @@ def test_a_void_is_no_dead_end_for_all_that_share_some_of_its_parameters():
     settings = CrashSampler().settings(study)
 
     def heeded(**distributions):
-        return Snapshot.of(Reading.of(study), Axes(distributions), settings, study.direction).known
+        return Snapshot.of(Reading.of(study), Axes(distributions), settings).known
 
     assert heeded(kind=kind) == ()
     assert [t.params["scale"] for t in heeded(kind=kind, scale=scale)] == [0.7, 0.8]
@@ -386,12 +386,6 @@ def test_a_pruner_that_splits_the_study_is_no_obstacle():
     study.optimize(objective, n_trials=15, catch=(crashbo.Crash,))
     assert study.best_value < 0.05
     assert len(records(study)) == 15
-
-
-def test_it_has_one_objective():
-    study = optuna.create_study(directions=["minimize", "minimize"], sampler=CrashSampler())
-    with pytest.raises(ValueError, match="multi-objective"):
-        study.ask(SQUARE)
 
 
 class TestInsight:
