@@ -430,6 +430,7 @@ class Bench:
                 return
             onward = batch is not None
             if batch is not None:
+                self._open = batch.snapshot.settings, self._open[1]
                 rows = [left.popleft() for _ in batch.planned]
                 orders = [Order(p, asked[i].request, asked[i].lease) for p, i in zip(batch.planned, rows, strict=True)]
                 with self._writing:
