@@ -405,8 +405,9 @@ class Optimizer:
     def __repr__(self) -> str:
         states = Counter(t.state for t in self.trials)
         counts = ", ".join(f"{count} {state}" for state, count in states.items()) or "no trials"
-        best = "" if self.best is None else f"; best {self.best.cost:g} at {self.best.params}"
-        return f"<Optimizer of {', '.join(self.space.parameters)}: {counts}{best}>"
+        best = None if self.study.objectives else self.best  # a front would have to be fitted
+        brought = "" if best is None else f"; best {best.cost:g} at {best.params}"
+        return f"<Optimizer of {', '.join(self.space.parameters)}: {counts}{brought}>"
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != "_turn"}
