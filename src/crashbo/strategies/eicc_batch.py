@@ -158,13 +158,15 @@ class _Group:
         i = self._best(score(hopes + self._share, log_gamma), among)
         if np.exp(log_gamma[i]) < least:
             i = max(i, self._best(log_gamma, self._free), key=lambda k: log_gamma[k])
-        if exhausted and self._tells_nothing(i):
+        # What is left of a promise beside those under way may be nothing, though the place itself promised much.
+        idle = exhausted or hopes[i] + self._share[i] + log_gamma[i] < situation.log_worthwhile
+        if idle and self._tells_nothing(i):
             i = self._emptiest(least, i)
         found = Found(self._screened.X[i], float(log_gamma[i]))
         self._take(i)
         if task.space.size < np.inf:
             found = eicc.in_a_finite_space(task, task.safety, found, least)
-        return self._taken(found, least, None if exhausted else score)
+        return self._taken(found, least, None if idle else score)
 
     def _taken(self, found: Found, least: float, score: Score | None = None) -> _Choice:
         self._pending = np.vstack([self._pending, found.x])
