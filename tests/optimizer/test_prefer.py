@@ -246,6 +246,8 @@ def test_confirm_repeats_the_winner(two: Optimizer) -> None:
 def test_what_needs_costs_is_refused_in_a_sentence() -> None:
     with pytest.raises(ValueError, match="strategy must be 'eicc', 'random', 'sobol' or your own where"):
         Optimizer(SPACE, cost="compared", strategy="ei-hc")
+    with pytest.raises(ValueError, match="cost must be left out where there are objectives"):
+        Optimizer(SPACE, cost="compared", objectives={"time": "minimize", "loss": "minimize"})
     with pytest.raises(ValueError, match="cost must be a number where there is a context"):
         Optimizer({**SPACE, "heat": crashbo.Context(5.0, 40.0)}, cost="compared")
     with pytest.raises(ValueError, match="cost must be None or 'compared'; got 'hidden'"):

@@ -282,7 +282,7 @@ class Study:
         if self.objectives:
             goals = [*self.objectives]
             raise ValueError(
-                f"cost must be left out where there are objectives; got 'compared' and {goals}. Leave one."
+                f"cost must be left out where there are objectives; got 'compared' and {goals}. Choose one."
             )
         if self.space.contexts:
             raise ValueError(
