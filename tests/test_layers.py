@@ -42,6 +42,7 @@ ROWS = {
         ("benchmark", "jump_plots", "result_plots", "study_plots"),
         ("demo_files", "report", "reproduce"),
         ("server",),
+        ("compare_demo",),
         ("commands",),
         ("cli",),
     ),
@@ -54,7 +55,7 @@ ROWS = {
     "crashbo.integrations": (("__init__",), ("botorch", "optuna")),
     "crashbo.integrations.optuna": (
         ("atomic", "keys", "memo", "spaces", "studies", "troubles"),
-        ("clock", "corrections", "settings", "writing"),
+        ("clock", "comparing", "corrections", "settings", "writing"),
         ("deaths",),
         ("stored",),
         ("snapshot", "telling"),

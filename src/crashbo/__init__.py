@@ -6,9 +6,10 @@ from crashbo import models, problems, strategies
 from crashbo.optimizer import stopping
 from crashbo.optimizer.checks.finding import Finding
 from crashbo.optimizer.guard import Guard
+from crashbo.optimizer.journaled import journaled
 from crashbo.optimizer.minimize import Result, minimize
 from crashbo.optimizer.optimizer import Optimizer
-from crashbo.optimizer.records import Constraint, Crash, Outcome, Stopped, Trial, Unmeasured, Void
+from crashbo.optimizer.records import Comparison, Constraint, Crash, Outcome, Stopped, Trial, Unmeasured, Void
 from crashbo.optimizer.study import Study
 from crashbo.optimizer.view import Recommendation
 from crashbo.search.risk import Budget, MinSafe, Price
@@ -18,6 +19,7 @@ from crashbo.version import __version__
 __all__ = [
     "Budget",
     "Choice",
+    "Comparison",
     "Constraint",
     "Context",
     "Crash",
@@ -38,6 +40,7 @@ __all__ = [
     "Unmeasured",
     "Void",
     "__version__",
+    "journaled",
     "minimize",
     "models",
     "problems",

@@ -20,6 +20,7 @@ from crashbo.integrations.optuna import (
     declared,
     insight,
     measure,
+    prefer,
     records,
     renew,
     tell,
@@ -429,3 +430,21 @@ def test_a_stop_is_told_corrected_and_guarded():
     assert {"reached": corrected.reached, "rises": corrected.rises} == said
     assert tell(study, trial.number, stopped={"current": 107.0}, replace=True).measured == {"current": 107.0}
     assert records(study)[0].reached == {}
+
+
+def test_trials_without_a_cost_are_compared_by_any_worker():
+    study = optuna.create_study(sampler=CrashSampler(seed=0))
+    declare(study, space={"x": (0.0, 1.0)}, cost="compared")
+    for _ in range(3):
+        trial = ask(study)
+        tell(study, trial, success=True)
+    assert [t.state for t in records(study)] == ["success"] * 3
+    assert all(t.state == optuna.trial.TrialState.FAIL for t in study.trials)
+    prefer(study, 1, 0)
+    prefer(study, 1, 2, tie=True)
+    seen = insight(study)
+    assert [(c.better, c.worse, c.tie) for c in seen.snapshot.comparisons] == [(1, 0, False), (1, 2, True)]
+    assert seen.best is not None
+    assert seen.best.number in (1, 2)
+    with pytest.raises(ValueError, match="must be two trials"):
+        prefer(study, 1, 1)

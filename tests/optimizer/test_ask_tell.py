@@ -147,7 +147,7 @@ def test_the_order_of_trials_that_were_never_asked_does_not_matter_to_the_models
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (r"tell must get exactly one of cost, crash, stopped and void; got .+\. A crash has no cost", {}),
+        (r"tell must get exactly one of cost, success, crash, stopped and void; got .+\. A crash has no cost", {}),
         (r"tell must get exactly one .+; got .+\. ", {"cost": 1.0, "crash": True}),
         (r"tell must get exactly one .+; got .+\. ", {"crash": True, "void": True}),
         (r"tell must get exactly one .+; got .+\. ", {"crash": False}),

@@ -228,7 +228,10 @@ class TestTelling:
             ({"stopped": True}, r"stopped must map constraints to the readings"),
             ({"stopped": {"current": math.nan}}, r"measured\['current'\] must be a finite number; got nan"),
             ({"stopped": {"heat": 1.0}}, r"stopped must name constraints \(current\); got 'heat'"),
-            ({"stopped": {"current": 1.0}, "cost": 1.0}, r"tell must get exactly one of cost, crash, stopped and void"),
+            (
+                {"stopped": {"current": 1.0}, "cost": 1.0},
+                r"tell must get exactly one of cost, success, crash",
+            ),
             ({"stopped": {"current": 1.0}, "blame": "current"}, r"blame must belong to a crash"),
             ({"crash": True, "reached": {"heat": 1.0}}, r"reached must name constraints \(current\); got 'heat'"),
         ],
@@ -338,7 +341,10 @@ def test_a_threshold_that_is_given_is_the_limit_whatever_the_last_readings_befor
             {"crash": True, "reached": {"current": 1.0}, "rises": {"current": -1.0}},
             r"rises\['current'\] must not be neg",
         ),
-        ({"cost": 1.0, "rises": {"current": 1.0}}, r"rises must belong to a crash; got {'current': 1.0} with a cost"),
+        (
+            {"cost": 1.0, "rises": {"current": 1.0}},
+            r"rises must belong to a crash; got {'current': 1.0} with a success",
+        ),
         (
             {"stopped": {"current": 1.0}, "rises": {"current": 1.0}},
             r"rises must belong to a crash; got .* with stopped",

@@ -12,6 +12,7 @@ from typing import Any
 from crashbo.app.bench import Bench, Definition, table
 from crashbo.app.bench.overview import Level, Overview, Slice, history_of
 from crashbo.optimizer.checks.finding import Finding
+from crashbo.optimizer.comparing import Ranked
 from crashbo.optimizer.records import Trial
 
 _SLICES = 3  # pairs of parameters that are drawn
@@ -35,6 +36,7 @@ class Gathered:
     more: list[dict[str, Any]] = field(default_factory=list)  # per trial: id, who told it, when, how long it took
     findings: list[Finding] = field(default_factory=list)
     front: dict[str, Any] | None = None  # of several goals, see Overview
+    ranking: list[Ranked] = field(default_factory=list)  # where trials were compared, the best first
 
     @property
     def leaders(self) -> list[int]:
@@ -80,6 +82,7 @@ def gather(bench: Bench, progress: Callable[[float], None] = lambda share: None)
         more=more,
         findings=findings,
         front=seen.front(),
+        ranking=seen.ranking(),
     )
 
 

@@ -67,10 +67,13 @@ def to_html(gathered: Gathered, drawn: dict[str, bytes]) -> str:
     """The report as HTML."""
     name = gathered.definition.name
     goal = " and ".join(goal.wanted for goal in gathered.definition.goals)
+    if gathered.definition.study.compared:
+        goal = "the better of two trials"
     parts = [
         f"<h1>{escape(name)}</h1><p class='soft'>{escape(goal)}{_dates(gathered)}</p>",
         _numbers(gathered),
         _findings(gathered),
+        _ranking(gathered),
         _thresholds(gathered),
         _second_look(gathered),
         *(html_page.picture(png, title) for title, png in drawn.items()),
@@ -91,7 +94,8 @@ def _numbers(g: Gathered) -> str:
         cells += [(str(len(g.front["trials"])), "on the front"), (value_text(g.front["hypervolume"]), "hypervolume")]
     if g.best is not None:
         unit = g.definition.study.units.get("cost", "")
-        cells.append((f"{value_text(g.best.cost)} {unit}", f"best, trial {g.best.number}"))
+        figure = f"#{g.best.number}" if g.best.cost is None else f"{value_text(g.best.cost)} {unit}"
+        cells.append((figure, f"best, trial {g.best.number}"))
     return html_page.numbers(cells)
 
 
@@ -193,17 +197,34 @@ def _findings(g: Gathered) -> str:
         return "<p>No trial has succeeded yet.</p>"
     units, recommended = g.definition.study.units, g.recommended
     head = ["", f"best, trial {g.best.number}", "recommended"]
-    cost = f"{g.definition.label} {units.get('cost', '')}"
+    cost = "hidden cost" if g.ranking else f"{g.definition.label} {units.get('cost', '')}"
     expected, p_safe, params = "", "", {}
     if recommended is not None:
         mean, low, high = map(value_text, recommended["cost"])
         expected, p_safe = f"{mean} (90 %: {low} to {high})", f"{recommended['p_safe']:.2f}"
         params = recommended["params"]
-    rows = [[cost, value_text(g.best.cost), expected], ["P(safe)", "succeeded", p_safe]]
+    known = {r.number: f"{value_text(r.mean)} ± {value_text(r.std)}" for r in g.ranking}
+    best = known.get(g.best.number) or value_text(g.best.cost)
+    rows = [[cost, best, expected], ["P(safe)", "succeeded", p_safe]]
     for name in g.definition.space.parameters:
         values = (value_text(of.get(name)) for of in (g.best.ran, params))
         rows.append([f"{name} {units.get(name, '')}", *values])
     return "<h2>Settings</h2>" + html_page.table(head, rows)
+
+
+def _ranking(g: Gathered) -> str:
+    """The compared trials, the best first, with their uncertainty, and who beat whom."""
+    if not g.ranking:
+        return ""
+    rows = [
+        [str(i), str(r.number), value_text(r.mean), value_text(r.std)]
+        + [", ".join(map(str, others)) for others in (r.beat, r.lost_to, r.tied_with)]
+        for i, r in enumerate(g.ranking, start=1)
+    ]
+    better = "higher" if g.definition.study.direction == "maximize" else "lower"
+    words = f"<p class='soft'>Mean and standard deviation of the hidden cost: {better} is better.</p>"
+    head = ["", "trial", "hidden cost", "±", "better than", "worse than", "as good as"]
+    return "<h2>Ranking</h2>" + words + html_page.table(head, rows)
 
 
 def _thresholds(g: Gathered) -> str:

@@ -29,6 +29,10 @@ def draw_all(g: Gathered) -> dict[str, Figure]:
     if not any(t.counts for t in g.trials):
         return {}
     out = {"front": draw_front(g)} if g.definition.study.objectives else {"cost": draw_cost(g)}
+    if g.definition.study.compared:
+        out = {}
+    if g.ranking:
+        out["ranking"] = draw_ranking(g)
     for i, (name, levels) in enumerate(g.history.items()):
         out[f"threshold-{i + 1}"] = draw_level(g, name, levels)
     out["influence"] = draw_influence(g)
@@ -42,7 +46,7 @@ def draw_cost(g: Gathered) -> Figure:
     label, unit = g.definition.label, g.definition.study.units.get("cost", "")
     name = f"{label[:1].upper()}{label[1:]} over trials"
     figure, axes = panel(_SIZE, _plain(name), "crosses are crashes, rings are voids")
-    done = [t for t in g.trials if t.state == "success"]
+    done = [t for t in g.trials if t.cost is not None]
     if done:
         costs = np.array([t.cost for t in done], dtype=float)
         best = (np.maximum if g.definition.study.direction == "maximize" else np.minimum).accumulate(costs)
@@ -89,6 +93,23 @@ def draw_front(g: Gathered) -> Figure:
 def _columns(points: Iterable[tuple[float, float]]) -> tuple[list[float], list[float]]:
     kept = list(points)
     return [x for x, _ in kept], [y for _, y in kept]
+
+
+def draw_ranking(g: Gathered) -> Figure:
+    """The hidden cost of every compared trial with its uncertainty, in the order of trials."""
+    figure, axes = panel(_SIZE, "Hidden cost of the compared trials", "with 90 % intervals; crosses are crashes")
+    rows = sorted(g.ranking, key=lambda r: r.number)
+    numbers, means = [r.number for r in rows], np.array([r.mean for r in rows])
+    axes.errorbar(
+        numbers, means, 1.645 * np.array([r.std for r in rows]), fmt="o", color=SUCCESS, ecolor=MODEL, markersize=5
+    )
+    best = g.best
+    if best is not None and best.number in numbers:
+        at = means[numbers.index(best.number)]
+        axes.plot([best.number], [at], "o", color="#F0E442", markeredgecolor="black", markersize=8, zorder=4)
+    _rail(axes, [t for t in g.trials if LOOKS[t.state].rail])
+    axes.set_ylabel(_with_unit("hidden cost", g.definition.study.units.get("cost", "")))
+    return figure
 
 
 def draw_level(g: Gathered, name: str, levels: list[Level]) -> Figure:

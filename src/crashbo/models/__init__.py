@@ -1,5 +1,6 @@
-"""Models: GP regression, GPCR, the crash model and what they share. May import numerics only."""
+"""Models: GP regression, compared costs, GPCR, the crash model and what they share. May import numerics only."""
 
+from crashbo.models.compared import ComparedGP
 from crashbo.models.crash import CrashModel
 from crashbo.models.gpcr import GPCR
 from crashbo.models.hyperpriors import Hyperprior
@@ -7,4 +8,4 @@ from crashbo.models.latent import Hyperparameters
 from crashbo.models.regression import GP
 from crashbo.numerics.kernels import Kernel
 
-__all__ = ["GP", "GPCR", "CrashModel", "Hyperparameters", "Hyperprior", "Kernel"]
+__all__ = ["GP", "GPCR", "ComparedGP", "CrashModel", "Hyperparameters", "Hyperprior", "Kernel"]

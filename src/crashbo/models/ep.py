@@ -1,4 +1,4 @@
-"""Expectation propagation: the Gaussian posterior of latent functions under a step likelihood.
+"""Expectation propagation: the Gaussian posterior of latent functions under a step likelihood, or one like it.
 
 May import numerics only.
 
@@ -15,13 +15,13 @@ accelerated step is not admissible, a damped one is taken.
 
 from dataclasses import dataclass
 from itertools import repeat
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.lapack import dposv
 
-from crashbo.models.likelihood import StepLikelihood, Tilted
+from crashbo.models.likelihood import Tilted
 from crashbo.numerics import linalg
 from crashbo.numerics.linalg import SitePosterior
 
@@ -40,6 +40,17 @@ _REACH = 1e3  # of a mean, relative to the measurements and thresholds there are
 _LEAST_SHARE = 1e-10  # of the variance: below it, rounding decides where the cavity lies
 _RIDGE = 1e-10  # relative, of Anderson's least squares
 _LEAST_VARIANCE = 1e-300  # derived: so that nothing is divided by zero; doubles end at 2e-308
+
+
+class Likelihood(Protocol):
+    """A likelihood of one site per trial and latent function, such as StepLikelihood."""
+
+    @property
+    def thresholds(self) -> Array:
+        """Levels that the values are compared with."""
+
+    def tilted(self, mu: Array, v: Array, /) -> Tilted:
+        """Moments of N(mu, v) times the likelihood."""
 
 
 class Sites(NamedTuple):
@@ -77,7 +88,7 @@ def propagate(
     K: tuple[Array, ...],
     p: Array,
     y: Array,
-    likelihood: StepLikelihood,
+    likelihood: Likelihood,
     *,
     start: Sites | None = None,
     first: NDArray[np.intp] | None = None,
@@ -134,7 +145,7 @@ def _sweep(
     K: tuple[Array, ...],
     first: NDArray[np.intp] | None,
     observed: Array,
-    likelihood: StepLikelihood,
+    likelihood: Likelihood,
     sites: Array,
     reach: float,
 ) -> _Sweep | None:

@@ -120,6 +120,10 @@ class Posterior:
         """Covariance of latent function j with its value at trial i."""
         return self.moments[j].covariance_with(i)
 
+    def at(self, hypers: tuple[Hyperparameters, ...]) -> "Posterior":
+        """The same data at other hyperparameters."""
+        return condition(self.data, hypers, kernel=self.kernel)
+
     def mean_at_trials(self, j: int) -> Array:
         """Mean of latent function j at the trials, (n,)."""
         h = self.hypers[j]
@@ -274,13 +278,13 @@ def condition(
         tolerance=tolerance,
         max_sweeps=max_sweeps,
     )
-    log_evidence = _log_evidence(result, seen, y, noise2) - float(seen.sum(axis=1) @ np.log(scale[:, 0]))
+    log_evidence = log_evidence_of(result, seen, y, noise2) - float(seen.sum(axis=1) @ np.log(scale[:, 0]))
     courses = tuple(_course(data, j, h) for j, h in enumerate(hypers))
     log_evidence += sum(one.log_mass for one in courses)
     return Posterior(data, hypers, kernel, grams, result, log_evidence, courses)
 
 
-def _log_evidence(result: ep.EPResult, seen: NDArray[np.bool_], y: Array, noise2: Array) -> float:
+def log_evidence_of(result: ep.EPResult, seen: NDArray[np.bool_], y: Array, noise2: Array) -> float:
     """log Z_EP: Gaussian integral, observations and sites' normalisers, each in closed form."""
     (tau, nu), (mu_cav, v_cav) = result.sites, result.cavities
     gaussian = sum(post.log_integral for post in result.posteriors)

@@ -94,14 +94,15 @@ def condition(K: Array, S: Array, N: Array, first: Indices | None = None) -> Sit
         S: precisions, (n,).
         N: shifts, (n,).
         first: where rows of K repeat, the first row that each is equal to, (n,). The sites of equal rows are then
-            merged: apart, precise ones would leave B no digits.
+            merged: apart, precise ones would leave B no digits. K may have the different rows alone: then there are
+            more sites than rows, and `first` says which row each belongs to.
 
     Raises:
         NotPositiveDefinite: negative precisions are too strong for the prior. Damp the sites.
     """
     if first is not None:
-        post = condition(K, _sums(S, first), _sums(N, first))
-        log_integral = post.log_integral + _apart(S, N, first)
+        post = condition(K, _sums(S, first, len(K)), _sums(N, first, len(K)))
+        log_integral = post.log_integral + _apart(S, N, first, len(K))
         return replace(post, mean=post.mean[first], var=post.var[first], log_integral=log_integral)
     root = np.sqrt(np.maximum(S, 0.0))
     L = cholesky(plus_identity(K, root))
@@ -123,24 +124,24 @@ def condition(K: Array, S: Array, N: Array, first: Indices | None = None) -> Sit
     return post if all_informed or S.min() >= 0.0 else _add_negative(post, K, S, N)
 
 
-def _apart(S: Array, N: Array, first: Indices) -> float:
+def _apart(S: Array, N: Array, first: Indices, size: int) -> float:
     """Sum of N^2/(2S) over the positive sites of merged rows, less that over all rows, without cancellation."""
     positive = S > 0.0
     m = np.divide(N, S, out=np.zeros_like(N), where=positive)
     S_pos, N_pos, S_all, N_all = (
-        _sums(a, first) for a in (np.where(positive, S, 0.0), np.where(positive, N, 0.0), S, N)
+        _sums(a, first, size) for a in (np.where(positive, S, 0.0), np.where(positive, N, 0.0), S, N)
     )
-    centre = np.divide(N_pos, S_pos, out=np.zeros_like(N), where=S_pos > 0.0)
+    centre = np.divide(N_pos, S_pos, out=np.zeros(size), where=S_pos > 0.0)
     within = float(np.sum(S[positive] * (m - centre[first])[positive] ** 2))
     if positive.all():
         return -0.5 * within
-    together = np.divide(N_all**2, S_all, out=np.zeros_like(N), where=S_all > 0.0)
+    together = np.divide(N_all**2, S_all, out=np.zeros(size), where=S_all > 0.0)
     return 0.5 * float(np.sum(together - centre * N_pos)) - 0.5 * within
 
 
-def _sums(a: Array, first: Indices) -> Array:
+def _sums(a: Array, first: Indices, size: int) -> Array:
     """Sums over equal rows, each at the first of them; zeros at the others."""
-    return np.asarray(np.bincount(first, a, len(a)), dtype=float)
+    return np.asarray(np.bincount(first, a, size), dtype=float)
 
 
 def plus_identity(K: Array, root: Array) -> Array:

@@ -3,7 +3,8 @@
 May import strategies and below.
 
 One JSON object a line. The first names the format and the study; then "ask" (a trial was handed out, with the
-state the optimiser was left in) and "tell" (what came of it). One writer at a time holds the file's lock.
+state the optimiser was left in), "tell" (what came of it), "prefer" (which of two was better; `again` in place of what
+was said of them before) and "unprefer" (a comparison was taken back). One writer at a time holds the file's lock.
 """
 
 import json
@@ -15,12 +16,24 @@ from typing import Any
 
 from crashbo.lines import Lines, Lock
 from crashbo.optimizer import saving
+from crashbo.optimizer.comparing import of_pair
 from crashbo.optimizer.optimizer import Optimizer
-from crashbo.optimizer.records import Trial
+from crashbo.optimizer.records import Comparison, Trial
 from crashbo.search import own
 
 VERSION = 1
+_OF_TWO = ("prefer", "unprefer")  # events that concern two trials
 _START = b'{"crashbo_journal":'
+
+
+def compared_by(event: Mapping[str, Any], comparisons: list[Comparison]) -> list[Comparison]:
+    """The comparisons after an event that concerns two trials."""
+    new = Comparison(**event["comparison"])
+    if event["event"] == "unprefer":
+        last = len(comparisons) - 1 - comparisons[::-1].index(new)
+        return comparisons[:last] + comparisons[last + 1 :]
+    before = of_pair(comparisons, new.better, new.worse) if event.get("again") else []
+    return [*(c for i, c in enumerate(comparisons) if i not in before), new]
 
 
 class Journal:
@@ -49,15 +62,19 @@ class Journal:
         self._check_same_study(events[0], fresh)
         trials: dict[int, Trial] = {}
         state: Mapping[str, Any] = fresh.state()
+        comparisons: list[Comparison] = []
         for number, event in enumerate(events[1:], start=2):
             try:
+                if event["event"] in _OF_TWO:
+                    comparisons = compared_by(event, comparisons)
+                    continue
                 trial = saving.trial_in(event["trial"])
-            except (KeyError, TypeError):
+            except (KeyError, TypeError, ValueError):
                 self._lines.refuse(number)
             trials[trial.number] = trial
             state = {**state, **event.get("state", {})}
         self._memory = state.get("memory")
-        return Optimizer.restored(fresh.study, trials.values(), state)
+        return Optimizer.restored(fresh.study, trials.values(), state, comparisons)
 
     def asked(self, trial: Trial, optimizer: Optimizer) -> None:
         """A trial was handed out. A memory that is in the file already is not written again: with many trials, most."""
@@ -71,6 +88,14 @@ class Journal:
     def told(self, trial: Trial) -> None:
         """A trial's outcome is known."""
         self._lines.append({"event": "tell", "trial": asdict(trial)})
+
+    def preferred(self, comparison: Comparison, *, again: bool = False) -> None:
+        """Two trials were compared; `again`, in place of what was said of them before."""
+        self._lines.append({"event": "prefer", "comparison": asdict(comparison)} | ({"again": True} if again else {}))
+
+    def unpreferred(self, comparison: Comparison) -> None:
+        """The last such comparison was taken back."""
+        self._lines.append({"event": "unprefer", "comparison": asdict(comparison)})
 
     def close(self) -> None:
         """Give the file and its lock back."""
@@ -87,8 +112,9 @@ class Journal:
         for key, saved in header["config"].items():
             if own.is_named(saved) and not own.is_named(now.get(key)):
                 raise own.refusal(key, saved)
-        for key in ("space", "constraints", "direction", "objectives", "rules"):
-            before, here = header["config"].get(key), now.get(key)
+        for key in ("space", "constraints", "direction", "objectives", "rules", "cost"):
+            default = "measured" if key == "cost" else None  # of an edition in which every cost was
+            before, here = header["config"].get(key, default), now.get(key)
             if before != here:
                 raise ValueError(
                     f"journal must belong to this study; {self.path} has {key} {before}, not {here}. "

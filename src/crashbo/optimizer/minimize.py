@@ -197,6 +197,10 @@ def minimize(
         raise ValueError(f"stop must be a list of rules; got {stop!r}. Write [crashbo.stopping.NoGain()].")
     rules = Rules(on_timeout, on_death, on_error, on_nan)
     study = Study.of(space, constraints, **options)
+    if study.compared:
+        raise ValueError(
+            "cost must be a number that the experiment returns; got 'compared'. Use Optimizer: ask, tell and prefer."
+        )
     optimizer = Optimizer(replace(study, risk=announced(study.risk, trials)), seed=seed, start=start)
     shown = progress_of(progress)
     # The pool first: a process that is forked later inherits more.

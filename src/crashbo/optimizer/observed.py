@@ -9,7 +9,8 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from crashbo.optimizer.records import Constraint, Trial
+from crashbo.optimizer.comparing import arrays
+from crashbo.optimizer.records import Comparison, Constraint, Trial
 from crashbo.optimizer.study import Study
 from crashbo.search.calibration import Calibration
 from crashbo.search.dead_ends import NOWHERE, DeadEnds
@@ -25,7 +26,10 @@ _LARGEST, _SMALLEST = 1e150, 1e-150  # derived: of numbers whose squares, and su
 
 
 def observations(
-    study: Study, trials: Iterable[Trial], encoded: Callable[[Trial], Array] | None = None
+    study: Study,
+    trials: Iterable[Trial],
+    encoded: Callable[[Trial], Array] | None = None,
+    comparisons: Iterable[Comparison] = (),
 ) -> Observations:
     """What is known of the trials that were told, in order of number, and where others are under way.
 
@@ -63,6 +67,7 @@ def observations(
         reference=study.signs * [study.reference[name] for name in study.objectives] if study.reference else None,
         noise_std=tuple(c.noise for c in constraints),
         thresholds=tuple(c.given for c in constraints),
+        comparisons=arrays(comparisons, [t.number for t in told], (t.number for t in told if t.state == "success")),
     )
     return _levelled(study, seen)
 

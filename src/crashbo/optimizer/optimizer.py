@@ -20,11 +20,12 @@ from crashbo import strategies
 from crashbo.optimizer import saving
 from crashbo.optimizer.checks.everything import check
 from crashbo.optimizer.checks.finding import Finding
+from crashbo.optimizer.comparing import Ranked, Worth, compared, of_pair
 from crashbo.optimizer.confirmation import Confirmation
 from crashbo.optimizer.guard import Guard
 from crashbo.optimizer.keywords import counted
 from crashbo.optimizer.observed import observations, task
-from crashbo.optimizer.records import Trial, cost_words
+from crashbo.optimizer.records import Comparison, Trial, cost_words
 from crashbo.optimizer.study import Constraints, Options, Shown, Study, best_of, takes_options
 from crashbo.optimizer.told import Said, Told, judge, surprise, takes_said
 from crashbo.optimizer.view import Prediction, Recommendation, Threshold, View
@@ -106,6 +107,7 @@ class Optimizer:
         self._confirmations = 0
         self._trials: dict[int, Trial] = {}
         self._points: dict[int, Array] = {}  # of trials, in the unit cube
+        self._comparisons: list[Comparison] = []  # in the order in which they were told
         self._memory: Memory | None = None
         self._cached: tuple[tuple[int, int], Surrogates] | None = None  # what the next ask goes by
         self._viewed: tuple[tuple[int, int], View] | None = None
@@ -140,7 +142,7 @@ class Optimizer:
     @_in_turn
     @takes_said
     def tell(self, trial: Trial | int | Params, *, replace: bool = False, **said: Unpack[Said]) -> Trial:
-        """Say what came of a trial: a cost, a crash, that it was stopped, or a void.
+        """Say what came of a trial: a cost, a success without one, a crash, that it was stopped, or a void.
 
         Args:
             trial: as asked, its number, or params of a trial that was not proposed here.
@@ -174,6 +176,57 @@ class Optimizer:
             self._warn_once("voids", warning)
         return new
 
+    @_in_turn
+    def prefer(
+        self, better: Trial | int, worse: Trial | int, tie: bool = False, *, replace: bool = False
+    ) -> Comparison:
+        """Say which of two successes was better, whether they have a cost or not.
+
+        Args:
+            better: a trial or its number.
+            worse: likewise.
+            tie: both were about the same.
+            replace: correct what was said of these two before; else this is one more judgement.
+        """
+        new = compared(self._trials, better, worse, tie)
+        if replace:
+            before = of_pair(self._comparisons, new.better, new.worse)
+            if not before:
+                raise ValueError(
+                    f"trials {new.better} and {new.worse} must have been compared to be corrected; they were not. "
+                    "Leave out replace."
+                )
+            self._comparisons = [c for i, c in enumerate(self._comparisons) if i not in before]
+        self._comparisons.append(new)
+        self._told += 1
+        _log.info("trial %d %s trial %d", new.better, "as good as" if new.tie else "better than", new.worse)
+        return new
+
+    @_in_turn
+    def unprefer(self, one: Trial | int | None = None, other: Trial | int | None = None) -> Comparison:
+        """Take back the last comparison, or the last one of these two."""
+        last = len(self._comparisons) - 1
+        if one is not None or other is not None:
+            numbers = [t.number if isinstance(t, Trial) else t for t in (one, other)]
+            last = next(reversed(of_pair(self._comparisons, *numbers)), -1)  # type: ignore[arg-type]
+        if last < 0:
+            raise ValueError("unprefer must have a comparison to take back; there is none. See `comparisons`.")
+        self._told += 1
+        return self._comparisons.pop(last)
+
+    @property
+    def comparisons(self) -> list[Comparison]:
+        """Every comparison, in the order in which they were told."""
+        return list(self._comparisons)
+
+    def worth(self, params: Params | Sequence[Params]) -> Worth:
+        """Mean and standard deviation of the hidden cost at params; a list gives arrays. See `View.worth`."""
+        return self.view.worth(params)
+
+    def ranking(self) -> list[Ranked]:
+        """The trials that were compared or have a cost, the best first, and who beat whom."""
+        return self.view.ranking()
+
     @property
     def trials(self) -> list[Trial]:
         """Every trial, in order of number."""
@@ -181,8 +234,10 @@ class Optimizer:
 
     @property
     def best(self) -> Trial | None:
-        """The success with the best observed cost; None before the first."""
+        """The success with the best observed cost, where trials were compared the most worth; None before the first."""
         self._refuse_best()
+        if self.study.compared or self._comparisons:
+            return self.view.best
         return best_of(self.trials, self.direction)
 
     @property
@@ -213,7 +268,10 @@ class Optimizer:
             # Looking at a study must not change what it proposes next: the memory stays as it is.
             if models is not None and now.fitted is None:
                 self._cached = (self._key, models)
-            self._viewed = (self._key, View(self.study, tuple(self.trials), models))
+            self._viewed = (
+                self._key,
+                View(self.study, tuple(self.trials), models, comparisons=tuple(self._comparisons)),
+            )
         return self._viewed[1]
 
     @_in_turn
@@ -311,7 +369,9 @@ class Optimizer:
             params = params.params
         if params is None:
             self._refuse_best("confirm must be given a trial of the front, or params, in a study with several goals")
-            best = best_of((t for t in self.trials if self.space.accepts(t.params)), self.direction)
+            best = self.best
+            if best is None or not self.space.accepts(best.params):
+                best = best_of((t for t in self.trials if self.space.accepts(t.params)), self.direction)
             if best is None:
                 raise ValueError(
                     "confirm must have a success to repeat; there is none in the space. Give params, or tell one."
@@ -346,6 +406,7 @@ class Optimizer:
         new = copy.copy(self)
         new.study = self.study.changed(self.space.changed(space, fixed), constraints, **options)
         new._trials, new._warned = dict(self._trials), set(self._warned)
+        new._comparisons = list(self._comparisons)
         new._queue = [queued for queued in self._queue if new.space.without_contexts.accepts(queued.params)]
         new._design = self._design.fitted_to(new.space)
         new._memory, new._cached, new._viewed, new._limits, new._points = None, None, None, None, {}
@@ -356,8 +417,9 @@ class Optimizer:
     @_in_turn
     def to_json(self) -> str:
         """The whole study as text, from which `from_json` goes on with the same proposals."""
-        trials = [asdict(t) for t in self.trials]
-        return saving.dumps({"config": self.config(), "trials": trials, "state": self.state()})
+        trials, comparisons = [asdict(t) for t in self.trials], [asdict(c) for c in self._comparisons]
+        whole = {"config": self.config(), "trials": trials, "comparisons": comparisons, "state": self.state()}
+        return saving.dumps(whole)
 
     @staticmethod
     @takes_options
@@ -371,8 +433,8 @@ class Optimizer:
         study, trials = Study.back(saved["config"], **parts), map(saving.trial_in, saved["trials"])
         same = {"strategy", "risk", "units", "rules"}  # anything else makes other models
         same |= {name for name in ("kernel",) if own.is_named(saved["config"].get(name))}
-        learnt = set(parts) <= same
-        return Optimizer.restored(study, trials, saved["state"] if learnt else {**saved["state"], "memory": None})
+        state = saved["state"] if set(parts) <= same else {**saved["state"], "memory": None}
+        return Optimizer.restored(study, trials, state, [Comparison(**c) for c in saved.get("comparisons", ())])
 
     def config(self) -> dict[str, Any]:
         """What defines the study, as plain values."""
@@ -389,10 +451,16 @@ class Optimizer:
         }
 
     @staticmethod
-    def restored(study: Study, trials: Iterable[Trial], state: Mapping[str, Any] | None) -> "Optimizer":
+    def restored(
+        study: Study,
+        trials: Iterable[Trial],
+        state: Mapping[str, Any] | None,
+        comparisons: Iterable[Comparison] = (),
+    ) -> "Optimizer":
         """The study with these trials, in the `state` that it was in; what that lacks is as in the beginning."""
         new = Optimizer(study)
         revived = study.space.revived
+        new._comparisons = list(comparisons)
         new._trials = {t.number: replace(t, params=revived(t.params), as_run=revived(t.as_run)) for t in trials}
         state = {**new.state(), **(state or {})}
         new._design = saving.design_in(state["design"])
@@ -424,9 +492,10 @@ class Optimizer:
         space = self.space.in_context(context)
         n = counted("n", n, "One trial is ask().", least=0)
         more, some, begun = strategies.further(self.study.strategy), list[Trial](), False
+        rival = self._rival() if n else None
         while n > 0:
             self._table = None
-            trial = self._next_trial(space, share_fit=begun)
+            trial = replace(self._next_trial(space, share_fit=begun), against=rival)
             self._trials[trial.number] = trial
             some, begun, n = [*some, trial], True, n - 1
             if n > 0 and trial.origin != "search":  # it cost next to nothing
@@ -437,10 +506,15 @@ class Optimizer:
                 continue
             now = self._task(space, share_fit=True)
             for proposals in more(now, n, self._rng):
-                some = self._handed_out(now, proposals)
+                some = [replace(t, against=rival) for t in self._handed_out(now, proposals)]
                 self._trials |= {t.number: t for t in some}
                 yield some
                 n -= len(some)
+
+    def _rival(self) -> int | None:
+        """What the next trials are to be compared with: the winner so far."""
+        winner = self.best if self.study.compared else None
+        return None if winner is None else winner.number
 
     def _handed_out(self, now: Task, proposals: Sequence[Proposal]) -> list[Trial]:
         """Trials of points that the search has chosen together."""
@@ -488,7 +562,7 @@ class Optimizer:
         return replace(trial, p_safe=p, p_model=before)
 
     def _task(self, space: Space | None = None, *, share_fit: bool = False) -> Task:
-        seen = observations(self.study, self._trials.values(), self._encoded)
+        seen = observations(self.study, self._trials.values(), self._encoded, self._comparisons)
         return task(self.study, self._trials, seen, self._memory, self._fitted(seen, share=share_fit), space)
 
     def _fitted(self, seen: Observations, *, share: bool) -> Surrogates | None:
@@ -566,6 +640,6 @@ def _theirs(trials: Sequence[Trial]) -> list[Trial]:
 
 
 def _words(trial: Trial) -> str:
-    if trial.state == "success":
+    if trial.state == "success" and trial.cost is not None:
         return f"success, {cost_words(trial.cost)}"
     return f"{trial.state}: {trial.reason}" if trial.reason else trial.state

@@ -58,7 +58,9 @@ def _reached(optimizer: Optimizer) -> str:
     if optimizer.objectives:
         return f"front {len(optimizer.front)}, hypervolume {optimizer.hypervolume():.4g}"
     best, unit = optimizer.best, optimizer.study.units.get("cost", "")
-    return "best " + (f"{number_of(best):.6g} {unit}" if best is not None else "none yet").rstrip()
+    if best is None:
+        return "best none yet"
+    return f"best trial {best.number}" if best.cost is None else f"best {number_of(best):.6g} {unit}".rstrip()
 
 
 def progress_of(progress: "Progress | bool | None") -> Progress | None:

@@ -171,6 +171,7 @@ class Trial:
     reached: dict[str, float] = field(default_factory=dict)  # of a crash, the farthest readings that came before it
     rises: dict[str, float] = field(default_factory=dict)  # of these, the largest from one reading to the next
     as_run: dict[str, Any] = field(default_factory=dict)  # the params that were really run, where that was told
+    against: int | None = None  # where trials are compared, the one to compare it with: the winner when it was asked
 
     @property
     def ran(self) -> dict[str, Any]:
@@ -188,6 +189,15 @@ def cost_words(cost: Cost | None, label: str = "cost") -> str:
     if isinstance(cost, Mapping):
         return ", ".join(f"{name} {value:g}" for name, value in cost.items())
     return f"{label} none" if cost is None else f"{label} {cost:g}"
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Which of two trials, by their numbers, was better; of a tie both were about the same."""
+
+    better: int
+    worse: int
+    tie: bool = False
 
 
 def constraints_of(

@@ -9,7 +9,7 @@ entry of `OPTIONS`, all here, and whatever uses it. None always stands for "not 
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Generic, Never, TypedDict, TypeVar, Unpack
+from typing import Any, Generic, Literal, Never, TypedDict, TypeVar, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,6 +48,7 @@ class Options(TypedDict, total=False):
     reference: Mapping[str, float] | None
     rules: Sequence[str | Callable[[Mapping[str, Any]], Any]] | str | None
     kernel: Kernel | str | None
+    cost: Literal["compared"] | None
 
 
 @dataclass(frozen=True)
@@ -108,6 +109,13 @@ def _kernel(said: Any) -> Kernel:
     return said
 
 
+def _cost(said: Any) -> str:
+    """Whether trials have a cost, or are compared with each other."""
+    if said not in (None, "measured", "compared"):
+        raise ValueError(f"cost must be None or 'compared'; got {said!r}. None says that every success has a number.")
+    return said or "measured"
+
+
 def _noise_of(constraints: Iterable[AnyConstraint]) -> dict[str, float]:
     """The noise that constraints bring along."""
     return {c.name: c.noise for c in constraints if c.noise is not None and c.name != "cost"}
@@ -136,6 +144,7 @@ class Study:
     reference: Mapping[str, float]  # none where it is found from the trials
     rules: tuple[Rule, ...] = ()  # those of its space
     kernel: Kernel = MATERN52
+    cost: Literal["measured", "compared"] = "measured"
 
     @staticmethod
     def of(
@@ -227,6 +236,11 @@ class Study:
             )
 
     @property
+    def compared(self) -> bool:
+        """Whether trials are compared with each other, for want of a cost."""
+        return self.cost == "compared"
+
+    @property
     def names(self) -> list[str]:
         """The constraints' names."""
         return [c.name for c in self.constraints]
@@ -259,7 +273,27 @@ class Study:
             study.space.check_rules()
         given = tuple(c.given for c in study.constraints)
         strategies.check(study.strategy, study.space, given, study.risk, goals=max(len(self.objectives), 1))
+        if self.compared:
+            study._check_compared()
         return study
+
+    def _check_compared(self) -> None:
+        """Refuse what trials that are compared cannot have."""
+        if self.objectives:
+            goals = [*self.objectives]
+            raise ValueError(
+                f"cost must be left out where there are objectives; got 'compared' and {goals}. Choose one."
+            )
+        if self.space.contexts:
+            raise ValueError(
+                f"cost must be a number where there is a context; got 'compared' and {[*self.space.contexts]}. "
+                "Trials in different contexts cannot be compared."
+            )
+        if not strategies.takes_comparisons(self.strategy):
+            raise ValueError(
+                f"strategy must be 'eicc', 'random', 'sobol' or your own where trials are compared; "
+                f"got {strategies.plain(self.strategy)!r}. The others need costs."
+            )
 
 
 OPTIONS: dict[str, Option] = {
@@ -321,6 +355,10 @@ OPTIONS: dict[str, Option] = {
         'of both models: "matern52", the default, "squared_exponential", or a `crashbo.models.Kernel` of your own.',
         _kernel,
         lambda kernel: kernel.name if kernel in KERNELS.values() else own.name_of(kernel.profile),
+    ),
+    "cost": Option(
+        '"compared" where nobody can write it down: then say which of two trials was better, by `prefer`.',
+        _cost,
     ),
 }
 _OF_SEVERAL = ("objectives", "reference")  # a study with one cost is saved without them

@@ -31,9 +31,10 @@ _BY_CHANCE = 4.0  # standard deviations of its noise that may carry a reading pa
 
 
 class Said(TypedDict, total=False):
-    """What may be said of a trial, as users write it: exactly one of cost, crash, stopped and void."""
+    """What may be said of a trial, as users write it: exactly one of cost, success, crash, stopped and void."""
 
     cost: Cost | None
+    success: bool | None
     measured: Mapping[str, float] | None
     crash: bool | str | Crash | None
     blame: str | Sequence[str] | None
@@ -51,6 +52,7 @@ takes_said = spelled_out(
     Said,
     {
         "cost": "of a success; with several objectives, goal to value: one that was not measured is left out.",
+        "success": "True for a success that has no cost, such as one that is compared with another.",
         "measured": "constraint name to value; of a crash, what the machine still delivered.",
         "crash": "True, a reason, or a Crash.",
         "blame": "names of the constraints that a crash violated, where known.",
@@ -93,6 +95,7 @@ class Told:
     def _of(
         *,
         cost: Cost | None = None,
+        success: bool | None = None,
         measured: Mapping[str, float] | None = None,
         crash: bool | str | Crash | None = None,
         blame: str | Sequence[str] | None = None,
@@ -105,11 +108,13 @@ class Told:
     ) -> "Told":
         """What came of a trial."""
         crash, void = _spoken("crash", crash, str | Crash), _spoken("void", void, str)
+        success = _spoken("success", success, bool)
         noted = _noted(note, crash, void)
-        if sum(x is not None for x in (cost, crash, stopped, void)) != 1:
+        if sum(x is not None for x in (cost, success, crash, stopped, void)) != 1:
+            got = f"cost={cost!r}, success={success!r}, crash={crash!r}, stopped={stopped!r}, void={void!r}"
             raise ValueError(
-                "tell must get exactly one of cost, crash, stopped and void; "
-                f"got cost={cost!r}, crash={crash!r}, stopped={stopped!r}, void={void!r}. A crash has no cost."
+                f"tell must get exactly one of cost, success, crash, stopped and void; got {got}. "
+                "A crash has no cost, and success=True is for a success that has none."
             )
         if stopped is not None:
             if reached or rises:
@@ -129,18 +134,20 @@ class Told:
                     f"censored must name what was measured ({', '.join(values) or 'nothing'}); got {name!r}. "
                     "Give the reading that was cut off in `measured`."
                 )
-        if cost is None:
+        if cost is None and success is None:
             state: State = "void" if crash is None else "crash"
             why = void if crash is None else crash
             crashed, reason = state == "crash", (why if isinstance(why, str) else "") or noted
             watched = (before, _rises(rises, before)) if crashed else ({}, {})
             return Told(state, None, values, reason, blamed * crashed, cut, *watched)
-        known = _cost(cost)
+        known = None if cost is None else _cost(cost)
         if before or rises:
             name, value = ("reached", reached) if before else ("rises", rises)
-            raise ValueError(f"{name} must belong to a crash; got {value!r} with a cost. Give what came as `measured`.")
+            raise ValueError(
+                f"{name} must belong to a crash; got {value!r} with a success. Give what came as `measured`."
+            )
         if blamed:
-            raise ValueError(f"blame must belong to a crash; got {blame!r} with a cost. Leave one of them out.")
+            raise ValueError(f"blame must belong to a crash; got {blame!r} with a success. Leave one of them out.")
         return Told("success", known, values, noted, censored=cut)
 
     @staticmethod
@@ -180,8 +187,8 @@ def judge(told: Told, constraints: Sequence[AnyConstraint] | None, objectives: C
     Raises:
         ValueError: in one sentence that names the remedy.
     """
-    if told.state == "pending" or (told.state == "success") != (told.cost is not None):
-        raise ValueError(f"told must be a success with a cost, or have none; got {told!r}. Make it by Told.of.")
+    if told.state == "pending" or (told.state != "success" and told.cost is not None):
+        raise ValueError(f"told must be a success to have a cost, not pending; got {told!r}. Make it by Told.of.")
     if objectives is not None and told.cost is not None:
         _judge_cost(told.cost, objectives)
     if constraints is None:

@@ -16,16 +16,19 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from crashbo.models.hyperpriors import of_cost
 from crashbo.numerics.hypervolume import hypervolume, on_front
+from crashbo.optimizer.comparing import Ranked, Worth, ranking, winner
 from crashbo.optimizer.guard import Guard
 from crashbo.optimizer.objectives import check_reference, reference_of, weights_of
 from crashbo.optimizer.observed import calibration, goals_of, observations
-from crashbo.optimizer.records import AnyConstraint, Constraint, Trial
-from crashbo.optimizer.study import Study, checked
+from crashbo.optimizer.records import AnyConstraint, Comparison, Constraint, Trial
+from crashbo.optimizer.study import Study, best_of, checked
 from crashbo.search import candidates, recommend
 from crashbo.search.causes import Causes, causes
 from crashbo.search.front import Front
 from crashbo.search.limits import ceilings, limits
+from crashbo.search.preferences import Compared
 from crashbo.search.risk import TOLERANCE, Paper, Situation, floor_of, length_of
 from crashbo.search.safety import Safety
 from crashbo.search.space import Params, Space, is_number
@@ -146,6 +149,20 @@ class Threshold:
         return f"Threshold(value={self.value}, learned={self.learned})"
 
 
+def winner_of(study: Study, trials: Sequence[Trial], comparisons: Sequence[Comparison]) -> Trial | None:
+    """The best of trials that were compared, as `View.best`, by the cost's model alone: fast, and fitted anew."""
+    seen = observations(study, trials, comparisons=comparisons)
+    numbers, worth = [n for n, judged in zip(seen.numbers, seen.judged, strict=True) if judged], np.zeros(0)
+    if seen.comparisons:
+        hidden = Compared.of(seen.X, seen.cost, seen.comparisons)
+        cost = hidden.fit(seen.cost_noise_std, of_cost(seen.X.shape[1])).posterior
+        worth = cost.mean_at_trials(0)
+    else:
+        worth = seen.cost[seen.judged]
+    found = winner([t.number for t in trials if t.state == "success"], numbers, worth)
+    return next((t for t in trials if t.number == found), None)
+
+
 def _limit(constraint: Constraint, p: float) -> float:
     """A guard's limit before any trial was told: of an interval, the level that the threshold is below by p."""
     given = constraint.given
@@ -161,6 +178,7 @@ class View:
     trials: tuple[Trial, ...]
     models: Surrogates | None  # None before a trial was told
     context: Params | None = None  # in which it is looked at; None is that of the last trial
+    comparisons: tuple[Comparison, ...] = ()
 
     def at(self, context: Params | None) -> "View":
         """The same in a context."""
@@ -176,12 +194,12 @@ class View:
         return space if given is None else space.in_context({name: given[name] for name in space.contexts} or None)
 
     @staticmethod
-    def of(study: Study, trials: Sequence[Trial]) -> "View":
+    def of(study: Study, trials: Sequence[Trial], comparisons: Sequence[Comparison] = ()) -> "View":
         """The study of these trials, its models fitted from scratch."""
-        seen = observations(study, trials)
+        seen = observations(study, trials, comparisons=comparisons)
         doubtful = not isinstance(study.risk, Paper)
         models = fit_surrogates(seen, posterior=study.posterior, doubtful=doubtful) if seen.numbers else None
-        return View(study, tuple(trials), models)
+        return View(study, tuple(trials), models, comparisons=tuple(comparisons))
 
     @cached_property
     def safety(self) -> Safety | None:
@@ -193,7 +211,49 @@ class View:
     @cached_property
     def seen(self) -> Observations | None:
         """The data of the trials; None before one was told."""
-        return None if self.models is None else observations(self.study, self.trials)
+        return None if self.models is None else observations(self.study, self.trials, comparisons=self.comparisons)
+
+    @cached_property
+    def best(self) -> Trial | None:
+        """The success with the best observed cost; where trials were compared, the one of best expected worth."""
+        if not (self.study.compared or self.comparisons):
+            return best_of(self.trials, self.study.direction)
+        successes = [t.number for t in self.trials if t.state == "success"]
+        found = winner(successes, *self._judged[:2])
+        return next((t for t in self.trials if t.number == found), None)
+
+    def ranking(self) -> list[Ranked]:
+        """The trials that were compared or have a cost, the best first, and who beat whom."""
+        numbers, mean, std = self._judged
+        found = ranking(numbers, mean, std, self.comparisons)
+        return [replace(r, mean=self.study.sign * r.mean) for r in found]
+
+    @cached_property
+    def _judged(self) -> tuple[list[int], Array, Array]:
+        """The trials that were compared or have a cost, with mean and spread of it, minimised."""
+        if self.models is None or self.models.cost is None or self.seen is None:
+            return [], np.zeros(0), np.zeros(0)
+        mean, var = self.models.cost.predict(0, self.seen.X[self.seen.judged])
+        numbers = np.array(self.seen.numbers)[self.seen.judged]
+        return [int(n) for n in numbers], mean, np.sqrt(var)
+
+    @overload
+    def worth(self, params: Params) -> Worth: ...
+    @overload
+    def worth(self, params: Sequence[Params]) -> Worth: ...
+    def worth(self, params: Params | Sequence[Params]) -> Worth:
+        """Mean and standard deviation of the hidden cost at params; a list gives arrays. NaN before any is known.
+
+        Lower is better, unless the study maximises. The scale is that of the costs that were told; where there are
+        none it is a convention: over the space the hidden cost spreads by about one.
+        """
+        if isinstance(params, Mapping):
+            return Worth(*(float(value[0]) for value in self.worth([params])))
+        X = self._points(params)
+        if self.models is None or self.models.cost is None:
+            return Worth(np.full(len(X), np.nan), np.full(len(X), np.nan))
+        mean, var = self.models.cost.predict(0, X)
+        return Worth(self.study.sign * mean, np.sqrt(var))
 
     @cached_property
     def risen(self) -> float:
@@ -396,7 +456,8 @@ class View:
             return None
         models = models.in_context(self.space.met)
         screened = candidates.screen(self.space, models, safety, rng=np.random.default_rng(0))
-        seen, length, aim = observations(self.study, self.trials), length_of(self.study.risk), models.aim
+        seen, length = observations(self.study, self.trials, comparisons=self.comparisons), length_of(self.study.risk)
+        aim = models.aim
         situation = Situation(
             log_value=aim.improvement(screened.X) + screened.log_gamma,
             log_gamma=screened.log_gamma,

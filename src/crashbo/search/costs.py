@@ -119,6 +119,11 @@ class Costs:
             huge = np.zeros(len(cost), dtype=bool)
         return Costs(X, scale(cost), huge)
 
+    @property
+    def kind(self) -> tuple[bool, ...]:
+        """Of a warm start that it may begin from."""
+        return (True,)
+
     def fit(self, noise_std: float | None, prior: Hyperprior, start: Warm | None = None) -> CostFit:
         """The cost's posterior, its hyperparameters learnt."""
         fits = _fits(self.X[~self.huge], self.compressed[~self.huge], noise_std, prior, start)

@@ -19,8 +19,10 @@ from numpy.typing import NDArray
 
 from crashbo.models import latent
 from crashbo.models.latent import Posterior
+from crashbo.models.regression import measured_data
 from crashbo.search.aims import Best, Improvement
 from crashbo.search.candidates import MANY_TRIALS, Screen
+from crashbo.search.preferences import Winner
 from crashbo.search.risk import LEAST
 from crashbo.search.surrogates import Surrogates
 
@@ -55,14 +57,13 @@ def _shortened(models: Surrogates) -> Iterator[Posterior]:
     cost = _cost(models)
     # Every doubt takes a Cholesky factor: after many trials the largest comes first.
     for share in _SHARES if models.successes <= MANY_TRIALS else _SHARES[-1:]:
-        hypers = tuple(replace(h, lengthscales=share * h.lengthscales) for h in cost.hypers)
-        yield latent.condition(cost.data, hypers)
+        yield cost.at(tuple(replace(h, lengthscales=share * h.lengthscales) for h in cost.hypers))
 
 
 def _filled(models: Surrogates) -> Iterator[Posterior]:
     """The cost's posterior with ever more wells filled up; a front is no well."""
     cost, aim = _cost(models), models.aim
-    if not isinstance(aim, Best):
+    if not isinstance(aim, Best | Winner):
         return
     h, n = cost.hypers[0], models.successes
     mean = cost.mean_at_trials(0)[:n]
@@ -75,7 +76,10 @@ def _filled(models: Surrogates) -> Iterator[Posterior]:
         level = float(mean[away].min())
         spread = max((h.mean - level) / _RARITY, _LEAST_SPREAD * aim.noise_std)
         shallow = replace(h, outputscale=min(spread**2, h.outputscale))
-        yield latent.condition(replace(cost.data, Y=np.maximum(cost.data.Y, level)), (shallow,), grams=cost.grams)
+        # Where trials were compared, not all have a cost: the expected ones stand for them.
+        known = np.where(np.isnan(cost.data.Y), cost.mean_at_trials(0), cost.data.Y)
+        data = measured_data(cost.data.X, np.maximum(known, level)[0])
+        yield latent.condition(data, (shallow,), grams=cost.grams)
 
 
 def _cost(models: Surrogates) -> Posterior:

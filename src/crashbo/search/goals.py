@@ -41,6 +41,11 @@ class GoalCosts:
         parts = (Costs.of(X[rows], y[rows], float(most)) for y, rows, most in zip(goals.T, known, worst, strict=True))
         return GoalCosts(X, tuple(parts), known)
 
+    @property
+    def kind(self) -> tuple[bool, ...]:
+        """Of a warm start that it may begin from."""
+        return (True,) * len(self.parts)
+
     def fit(self, noise_std: tuple[float | None, ...], prior: Hyperprior, start: Warm | None = None) -> CostFit:
         """The posterior of all goals, their hyperparameters learnt."""
         starts = self._starts(start)

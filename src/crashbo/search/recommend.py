@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from crashbo.models.hidden_cost import ComparedPosterior
 from crashbo.models.latent import Posterior
 from crashbo.search import candidates
 from crashbo.search.front import Front
@@ -65,6 +66,16 @@ class _Compromise:
         return np.sum(parts * goals, axis=1), parts / extent
 
 
+def _best_tried(models: Surrogates, safety: Safety, space: Space, delta: float) -> tuple[Array, Array, float]:
+    """The best of the compared trials that are safe enough, or the safest of them."""
+    assert models.cost is not None
+    X = space.snap(models.cost.data.X[: models.successes])
+    mean, log_gamma = models.cost.predict(0, X)[0], safety(X)
+    enough = log_gamma >= min(float(np.log1p(-delta)) if delta < 1.0 else -np.inf, float(log_gamma.max()))
+    i = int(np.argmin(np.where(enough, mean, np.inf)))
+    return X[i], mean[i : i + 1], float(np.exp(log_gamma[i]))
+
+
 def best_point(
     models: Surrogates,
     safety: Safety,
@@ -73,8 +84,13 @@ def best_point(
     rng: np.random.Generator,
     weights: Array | None = None,
 ) -> tuple[Array, Array, float]:
-    """The point, its expected cost or goals, and its P(safe); about the safest point where nothing is safe enough."""
+    """The point, its expected cost or goals, and its P(safe); about the safest point where nothing is safe enough.
+
+    Where trials were compared it is one of them: of what nobody has seen, comparisons say too little.
+    """
     assert models.cost is not None
+    if isinstance(models.cost, ComparedPosterior):
+        return _best_tried(models, safety, space, delta)
     score = Score(log_floor=float(np.log1p(-delta)) if delta < 1.0 else -np.inf, weight=0.0, steepness=STEEP)
     screened = candidates.screen(space, models, safety, rng=rng)
     tried = models.cost.data.X[: models.successes]

@@ -18,6 +18,7 @@ from crashbo.models.crash import Blame, CrashModel, hybrid_data, parametrise_all
 from crashbo.models.ensemble import Ensemble, EnsembleHyperparameters, gather
 from crashbo.models.ep import Sites
 from crashbo.models.fit import FINAL_TOLERANCE, Fit, fit
+from crashbo.models.hidden_cost import ComparedPosterior, Comparisons
 from crashbo.models.hybrid import HybridData
 from crashbo.models.hyperpriors import Hyperprior
 from crashbo.models.latent import Hyperparameters, Posterior, Warm
@@ -30,11 +31,13 @@ from crashbo.search.calibration import Calibration
 from crashbo.search.costs import ENOUGH, CostFit, Costs
 from crashbo.search.front import Front, standing
 from crashbo.search.goals import GoalCosts, stacked_data
+from crashbo.search.preferences import Compared, Winner
 from crashbo.search.safety import Safety
 from crashbo.search.trip_levels import Tilt
 
 Array = NDArray[np.float64]
 GivenThreshold = float | tuple[float, float] | None
+AnyCosts = Costs | GoalCosts | Compared
 PosteriorOver = Literal[
     "map", "marginal"
 ]  # of hyperparameters: the most probable ones, or an average over plausible ones
@@ -84,6 +87,7 @@ class Observations:
     goals: Array | None = None  # (n, M), of a study with several, all minimised; NaN where not known. It has no `cost`
     goal_noise_std: tuple[float | None, ...] = ()
     reference: Array | None = None  # (M,), of such a study, where the user gives it
+    comparisons: Comparisons | None = None  # of trials, by their rows; None where there are none
 
     @property
     def count(self) -> int:
@@ -105,6 +109,7 @@ class Observations:
             censored=None if self.censored is None else self.censored[rows],
             reached=None if self.reached is None else self.reached[rows],
             rises=None if self.rises is None else self.rises[rows],
+            comparisons=None if self.comparisons is None else self.comparisons.among(rows),
             total=self.count,
         )
 
@@ -135,6 +140,19 @@ class Observations:
         """The same, with one number per trial as its cost, also where there are several goals: the best lowest."""
         return self if self.goals is None else replace(self, cost=standing(self.goals))
 
+    @property
+    def judged(self) -> NDArray[np.bool_]:
+        """Which trials have a cost, or were compared with another."""
+        judged = self.costed
+        if self.comparisons is not None:
+            judged[self.comparisons.pairs.ravel()] = True
+        return judged
+
+    @property
+    def unjudged(self) -> Array:
+        """Where trials succeeded of whose cost nobody has said anything, (k, D)."""
+        return self.X[self.succeeded & ~self.judged]
+
     def digest(self, numbers: tuple[int, ...]) -> str:
         """A digest of the data of the trials of these numbers: a correction of any of them changes it."""
         known = set(numbers)
@@ -144,6 +162,10 @@ class Observations:
         readings = self.reached, self.rises
         for values in (self.X, self.cost, self.Y, self.crashed, self.censored, stopped, *readings, self.goals):
             told.update(b"" if values is None else np.ascontiguousarray(values[rows]).tobytes())
+        if self.comparisons is not None:
+            among = rows[self.comparisons.pairs].all(axis=1)
+            told.update(np.asarray(self.numbers)[self.comparisons.pairs[among]].tobytes())
+            told.update(self.comparisons.tie[among].tobytes())
         told.update(repr(self.blame and [self.blame[i] for i in np.flatnonzero(rows).tolist()]).encode())
         return told.hexdigest()
 
@@ -194,6 +216,7 @@ class Surrogates:
     bystanders: Ensemble | None = None  # of what is measured, where that is not the cause: `ensemble` is of labels then
     noise_is_open: bool = False  # whether much noise and little explain the costs about equally well
     reference: Array | None = None  # (M,), of several goals, where the user gives it
+    unjudged: Array | None = None  # successes of whose cost nobody has said anything, (k, D): as pending ones
     context: tuple[tuple[int, float], ...] = ()  # coordinates that are met and not chosen, and where they are now
 
     @property
@@ -275,6 +298,8 @@ class Surrogates:
     def aim(self) -> Aim:
         """What is to be gained: less than the best cost, or several goals' front moved outwards."""
         assert self.cost is not None
+        if isinstance(self.cost, ComparedPosterior):
+            return Winner(Best(self.cost, self.successes, self.context), self.cost, self.known.judged)
         if len(self.cost.hypers) > 1:
             return Front(self.cost, self.successes, self.reference, self.context)
         return Best(self.cost, self.successes, self.context)
@@ -287,9 +312,11 @@ class Surrogates:
         """The same fit with other pending trials: nothing is learnt from those."""
         if self.cost is None:
             return self
-        told, n, alone = self.cost.data, self.successes, self.cost
-        if len(told.X) > n:
-            alone = latent.condition(stacked_data(told.X[:n], told.Y[:, :n]), self.cost.hypers)
+        n, alone = self.successes, self.cost
+        if self.unjudged is not None:
+            pending = np.vstack([self.unjudged, pending])
+        if len(alone.data.X) > n:
+            alone = without_pending(alone, n)
         other = replace(self, cost=with_pending(alone, pending))
         if "crash_model" in vars(self):  # with the densities of thresholds, of which ask and guard both ask
             vars(other)["crash_model"] = self.crash_model
@@ -311,7 +338,7 @@ def fit_surrogates(
     D, kernel = seen.X.shape[1], seen.kernel
     cost_prior = cost_prior or replace(hyperpriors.of_cost(D), kernel=kernel)
     priors = cost_prior, crash_prior or replace(hyperpriors.of_crash(D), kernel=kernel)
-    if seen.count > selection.SMALL:
+    if seen.count > selection.SMALL and not seen.comparisons:
         return _of_many(seen, memory, *priors, posterior, doubtful)
     return _of_all(seen, memory, *priors, posterior, doubtful)
 
@@ -377,7 +404,7 @@ class _Prepared(NamedTuple):
     seen: Observations
     data: HybridData
     parametrisations: tuple[Parametrisation, ...]
-    costs: Costs | GoalCosts | None  # None before a success; of several goals, before each was measured
+    costs: AnyCosts | None  # None before a success; of several goals, before each was measured
 
     @staticmethod
     def of(seen: Observations, prior: Hyperprior) -> "_Prepared":
@@ -388,26 +415,33 @@ class _Prepared(NamedTuple):
         return _Prepared(seen, data, parametrisations, _costs(seen))
 
 
-def _costs(seen: Observations) -> Costs | GoalCosts | None:
+def _costs(seen: Observations) -> AnyCosts | None:
     """What is known of the cost, or of every goal."""
     X = seen.X[seen.costed]
+    if seen.comparisons:
+        return Compared.of(seen.X, seen.cost, seen.comparisons)
     if seen.goals is None:
         return Costs.of(X, seen.cost[seen.costed]) if len(X) else None
     goals = seen.goals[seen.costed]
     return GoalCosts.of(X, goals) if (~np.isnan(goals)).any(axis=0).all() else None
 
 
-def _fit_costs(costs: Costs | GoalCosts, seen: Observations, prior: Hyperprior, start: Warm | None) -> CostFit:
+def _fit_costs(
+    costs: Costs | GoalCosts | Compared, seen: Observations, prior: Hyperprior, start: Warm | None
+) -> CostFit:
     """The posterior of the cost, or of every goal, its hyperparameters learnt."""
     if isinstance(costs, GoalCosts):
         return costs.fit(seen.goal_noise_std, prior, start)
     return costs.fit(seen.cost_noise_std, prior, start)
 
 
-def _refine_costs(costs: Costs | GoalCosts, seen: Observations, prior: Hyperprior, start: Warm | None) -> Posterior:
+def _refine_costs(
+    costs: Costs | GoalCosts | Compared, seen: Observations, prior: Hyperprior, start: Warm | None
+) -> Posterior:
     """The same by a few more steps from the fit of fewer trials."""
     if isinstance(costs, GoalCosts):
         return costs.refined(seen.goal_noise_std, prior, start, _REFINED, _STEPS)
+    assert isinstance(costs, Costs)  # where trials are compared, all are known
     return costs.refined(seen.cost_noise_std, prior, start, _REFINED, _STEPS)
 
 
@@ -447,7 +481,9 @@ def _remembered(
 
 def _assembled(told: _Prepared, found: _Found, memory: Memory) -> Surrogates:
     """Both models, with what is pending."""
-    cost = None if found.cost is None else with_pending(found.cost, told.seen.pending)
+    unjudged = told.seen.unjudged if len(told.seen.unjudged) else None
+    waiting = told.seen.pending if unjudged is None else np.vstack([unjudged, told.seen.pending])
+    cost = None if found.cost is None else with_pending(found.cost, waiting)
     ensemble, bystanders = (found.ensemble, None) if found.labels is None else (found.labels, found.ensemble)
     return Surrogates(
         cost,
@@ -460,6 +496,7 @@ def _assembled(told: _Prepared, found: _Found, memory: Memory) -> Surrogates:
         bystanders,
         found.noise_is_open,
         told.seen.reference,
+        unjudged,
     )
 
 
@@ -473,6 +510,10 @@ def _held(told: _Prepared, memory: Memory, start: Warm) -> _Found | None:
     seen, data, _, costs = told
     n, rows, ensemble = seen.count, len(seen.numbers), memory.ensemble
     if ensemble is None or start.measured != data.kind or (memory.cost is None) != (costs is None):
+        return None
+    if (
+        costs is not None and memory.cost is not None and memory.cost.measured != costs.kind
+    ):  # trials have been compared since, or no more
         return None
     if seen.total is None and memory.told != seen.digest(memory.numbers):
         return None
@@ -494,7 +535,7 @@ def _held(told: _Prepared, memory: Memory, start: Warm) -> _Found | None:
     if _surprised(middle if labels is None else labels.members[0], np.flatnonzero(new)):
         return None
     cost = costs.given(memory.cost.hypers) if costs is not None and memory.cost is not None else None
-    if cost is not None and _surprised(cost, np.flatnonzero(new[seen.costed])):
+    if cost is not None and _surprised(cost, np.flatnonzero(new[seen.judged])):
         return None
     warm = replace(start, sites=middle.sites())
     return _Found(None, warm, ensemble.about(middle), cost, memory.fitted_at, bystander, labels)
@@ -613,6 +654,8 @@ def _about(fitted: Fit, unsure: bool) -> Ensemble:
 def _surprised(posterior: Posterior, rows: NDArray[np.intp]) -> bool:
     """Whether some of these trials were surprises given the others: by a measurement, or by a crash."""
     gaps = [posterior.surprises(j)[rows] for j in range(len(posterior.hypers))]
+    if isinstance(posterior, ComparedPosterior):
+        return bool(np.any(np.array(gaps) > _SURPRISE))
     unlikely = posterior.ep.tilted.log_mass[rows] < _LOG_UNEXPECTED
     return bool(unlikely.any() or np.any(np.abs(gaps) > _SURPRISE))
 
@@ -639,9 +682,18 @@ def with_pending(cost: Posterior, pending: Array) -> Posterior:
     """The cost's posterior with its own mean as data at pending trials, so that none is proposed twice."""
     if not len(pending):
         return cost
+    if isinstance(cost, ComparedPosterior):
+        return cost.imagined(pending)
     means = np.stack([cost.predict(j, pending)[0] for j in range(len(cost.hypers))])
     data = stacked_data(np.vstack([cost.data.X, pending]), np.hstack([cost.data.Y, means]))
     return latent.condition(data, cost.hypers)
+
+
+def without_pending(cost: Posterior, n: int) -> Posterior:
+    """The cost's posterior by its first n trials."""
+    if isinstance(cost, ComparedPosterior):
+        return cost.first(n)
+    return latent.condition(stacked_data(cost.data.X[:n], cost.data.Y[:, :n]), cost.hypers)
 
 
 def _aligned(warm: Warm | None, memory: Memory, seen: Observations, rows: int) -> Warm | None:

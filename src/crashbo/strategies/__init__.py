@@ -108,6 +108,11 @@ def check(strategy: Strategy, space: Space, thresholds: tuple[GivenThreshold, ..
         raise ValueError(f"risk must be None with strategy {plain(strategy)!r}; got {risk!r}. Only 'eicc' heeds it.")
 
 
+def takes_comparisons(strategy: Strategy) -> bool:
+    """Whether a strategy can run a study in which trials have no cost, but are compared with each other."""
+    return _name(strategy) in (None, "eicc", "random", "sobol")
+
+
 def _name(strategy: Strategy) -> str | None:
     """A function is one of ours if it is registered, a record if one of its type is."""
     same = (name for name, s in _STRATEGIES.items() if s is strategy or (is_dataclass(s) and type(s) is type(strategy)))

@@ -6,6 +6,7 @@ since everything that is written about a trial goes through the one lock of one 
 """
 
 import time
+import uuid
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -28,16 +29,19 @@ from crashbo.app.bench.checks import (
 from crashbo.app.bench.definition import Definition, check_text, extras_in
 from crashbo.app.bench.fair_lock import FairLock
 from crashbo.integrations.optuna import Insight, insight, keys
+from crashbo.integrations.optuna.comparing import SaidOfTwo, said_in
 from crashbo.integrations.optuna.corrections import Correction, Version
 from crashbo.integrations.optuna.ledger import Entry, Ledger, Order, entries_of
 from crashbo.integrations.optuna.proposer import Batch, Proposer
 from crashbo.integrations.optuna.settings import Settings, declared_in
 from crashbo.integrations.optuna.spaces import space_of
 from crashbo.numerics.hypervolume import hypervolume, on_front
+from crashbo.optimizer.comparing import compared, of_pair
 from crashbo.optimizer.observed import goals_of
 from crashbo.optimizer.records import Trial
 from crashbo.optimizer.study import best_of
 from crashbo.optimizer.told import Told, judge
+from crashbo.optimizer.view import winner_of
 from crashbo.search.front import reference_of
 
 _INSTANT = 1e-3  # seconds between two places in the order of what is told, where the clock was set back
@@ -89,6 +93,7 @@ class Bench:
         self._wished = False  # whether a setting was queued since the storage was last read to choose some
         self._ours: set[int] = set()  # trials that were handed out since then
         self._latest: float | None = None  # the latest place in the order of what was told
+        self._winner: tuple[Any, Trial | None] = ((), None)  # of the trials and comparisons that it was found from
 
     @staticmethod
     def create(where: str, definition: Definition) -> "Bench":
@@ -268,7 +273,80 @@ class Bench:
                 )
             undone = correction.undone(self._stamp(), who)
             undone.write(self.ledger.study)
-            return self.entry(number).trial
+            trial = self.entry(number).trial
+            if trial.state == "pending":  # what was said of it and another was said of what is no longer told
+                for said in self.comparisons():
+                    if number in (said.comparison.better, said.comparison.worse) and not said.undone:
+                        replace(said, undone=True, undone_by=who).write(self.ledger.study)
+            return trial
+
+    def comparisons(self) -> list[SaidOfTwo]:
+        """Every comparison, in the order in which they were told; also those that were taken back."""
+        return said_in(self.ledger.read().attrs)
+
+    def prefer(
+        self,
+        better: int,
+        worse: int,
+        *,
+        tie: bool = False,
+        replaces: bool = False,
+        request: str | None = None,
+        who: str = "",
+    ) -> SaidOfTwo:
+        """Say which of two successes was better. Repeating it with the same request id has no effect.
+
+        Args:
+            better: number of a trial.
+            worse: number of another.
+            tie: both were about the same.
+            replaces: in place of what was said of these two before; else this is one more judgement.
+            request: an id chosen by the client, a new one for every comparison.
+            who: name of whoever says it.
+        """
+        return self.prefer_all([(better, worse, tie)], replaces=replaces, request=request, who=who)[0]
+
+    def prefer_all(
+        self,
+        words: Sequence[tuple[int, int, bool]],
+        *,
+        replaces: bool = False,
+        request: str | None = None,
+        who: str = "",
+    ) -> list[SaidOfTwo]:
+        """Say several such things: better, worse and whether it was a tie; all are checked before any is written."""
+        check_request(request)
+        check_who(who)
+        with self._writing:
+            trials = {t.number: t for t in self.trials}
+            before = {said.id: said for said in self.comparisons()}
+            new = [compared(trials, *word) for word in words]
+            names = [uuid.uuid4().hex if request is None else f"{request}:{i}" for i in range(len(new))]
+            done = []
+            for name, comparison in zip(names, new, strict=True):
+                known = before.get(name)
+                if known is not None and known.comparison != comparison:
+                    raise _reused(str(request))
+                done.append(known or SaidOfTwo(name, comparison, self._stamp(), who))
+                if known is None:
+                    done[-1].write(self.ledger.study)
+            if replaces:  # only now: a comparison is never lost
+                for said in before.values():
+                    if said.id not in names and of_pair([said.comparison], new[0].better, new[0].worse):
+                        replace(said, undone=True, undone_by=who).write(self.ledger.study)
+            return done
+
+    def unprefer(self, name: str | None = None, *, who: str = "") -> SaidOfTwo:
+        """Take back a comparison, by its id; by default the last one."""
+        check_who(who)
+        with self._writing:
+            standing = [said for said in self.comparisons() if not said.undone]
+            found = [said for said in standing if name is None or said.id == name]
+            if not found:
+                raise Conflict("study must have such a comparison to take back; it has none. Nothing to do.")
+            undone = replace(found[-1], undone=True, undone_by=who)
+            undone.write(self.ledger.study)
+            return undone
 
     def add(
         self,
@@ -349,11 +427,24 @@ class Bench:
     def best(self, trials: Iterable[Trial] | None = None) -> Trial | None:
         """The success with the best observed cost; None before the first, and where there are several goals.
 
+        Where trials were compared it is the one of the most worth.
+
         `trials` are those of the study, where somebody has just read them.
         """
         if self.ledger.goals:
             return None
+        reading = self.ledger.read()
+        if reading.declared.cost == "compared" or reading.comparisons:
+            return self._compared_best()
         return best_of(self.trials if trials is None else trials, self.ledger.direction)
+
+    def _compared_best(self) -> Trial | None:
+        found = insight(self.ledger.study).snapshot
+        key = found.trials, found.comparisons
+        if self._winner[0] != key:
+            best = winner_of(found.study, found.trials, found.comparisons)
+            self._winner = key, None if best is None else self.entry(best.number).trial
+        return self._winner[1]
 
     def front(self) -> tuple[int, float]:
         """Of several goals, how many trials are on the front, and its hypervolume: as told, without models."""

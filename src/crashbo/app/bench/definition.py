@@ -20,7 +20,7 @@ from crashbo.workers import Limits
 
 RESERVED = (
     *("number", "state", "cost", "reason", "blame", "censored", "p_safe", "p_model", "origin", "request"),
-    *("id", "who", "told_at", "took", "ran"),
+    *("id", "who", "told_at", "took", "ran", "against", "beat", "lost_to", "tied_with"),
 )
 LONGEST_NAME = 80
 LARGEST = 1e30  # limit of all numbers, so that their squares stay finite
@@ -114,7 +114,7 @@ class Definition:
     @staticmethod
     def of(said: Mapping[str, Any]) -> "Definition":
         """The study from plain values, checked."""
-        _only(said, {"name", "parameters", "cost", "lease", "start", "run", *OPTIONS}, "study")
+        _only(said, {"name", "parameters", "cost", "compared", "lease", "start", "run", *OPTIONS}, "study")
         parameters, constraints = _tables(said)
         for name in said["objectives"] if isinstance(said.get("objectives"), Mapping) else ():
             _check_goal(name, parameters)
@@ -132,7 +132,11 @@ class Definition:
         for name, text in {**units, "cost.label": cost.get("label", "cost")}.items():
             check_text(text, f"unit or label of {name}")
         space = Space.of({name: _parameter(name, table) for name, table in parameters.items()})
-        options = {name: said[name] for name in OPTIONS if name in said}
+        options = {name: said[name] for name in OPTIONS if name in said and name != "cost"}
+        if not isinstance(said.get("compared", False), bool):
+            raise ValueError(f"compared must be true or false; got {said['compared']!r}. True: trials have no cost.")
+        if said.get("compared"):
+            options["cost"] = "compared"
         options["constraints"] = [_constraint(name, table) for name, table in constraints.items()]
         options["units"] = units
         start, lease = said.get("start", []), said.get("lease")

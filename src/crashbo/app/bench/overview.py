@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from crashbo.integrations.optuna.insight import Insight
 from crashbo.optimizer.checks.finding import Finding
+from crashbo.optimizer.comparing import Ranked
 from crashbo.optimizer.records import Trial
 from crashbo.optimizer.view import Prediction, View
 from crashbo.search.risk import WORTHWHILE
@@ -139,6 +140,10 @@ class Overview:
     def blame(self) -> dict[int, dict[str, float]]:
         """For every crash, the probability that each constraint was violated."""
         return self.view.blames()
+
+    def ranking(self) -> list[Ranked]:
+        """The trials that were compared or have a cost, the best first; empty where none were compared."""
+        return self.view.ranking() if self.view.comparisons else []
 
     def influence(self) -> dict[str, dict[str, float]]:
         """The fraction of the variance of the expected cost, and of P(safe), that involves each parameter.

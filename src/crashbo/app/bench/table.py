@@ -9,7 +9,7 @@ import io
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -18,7 +18,7 @@ from crashbo.app.bench.checks import beyond_bounds, check_new
 from crashbo.app.bench.definition import Definition, check_text
 from crashbo.app.text import value_text
 from crashbo.integrations.optuna.ledger import Entry
-from crashbo.optimizer.records import Trial
+from crashbo.optimizer.records import Comparison, Trial
 from crashbo.optimizer.told import Told, judge
 from crashbo.search.space import Choice, Int
 
@@ -28,6 +28,7 @@ _WATCHED = ("reached", "rises")
 _SELDOM = {"reached": "reached", "rises": "rises", "ran": "as_run"}  # left out where no trial has them: their fields
 _MORE = ("id", "who", "told_at", "took")
 COST = "cost:"  # before the name of a goal, where there are several
+_COMPARED = ("beat", "lost_to", "tied_with")  # numbers of rows that a trial was compared with, once per verdict
 _ID = "id:"  # before a row's id, in the request of the trial that it became
 
 
@@ -57,12 +58,21 @@ def cell(trial: Trial, column: tuple[str, str]) -> Any:
     return " ".join(value) if isinstance(value, tuple) else value
 
 
-def to_csv(definition: Definition, trials: Sequence[Trial], more: Sequence[Mapping[str, Any]] = ()) -> str:
+def to_csv(
+    definition: Definition,
+    trials: Sequence[Trial],
+    more: Sequence[Mapping[str, Any]] = (),
+    comparisons: Sequence[Comparison] = (),
+) -> str:
     """One row per trial, with more columns if there are any; floats in full precision."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     shown = columns(definition, trials)
     extra = [name for name in _MORE if more and ("params", name) not in shown and ("measured", name) not in shown]
+    if comparisons:
+        of_trials = [_compared(t.number, comparisons) for t in trials]
+        more = [{**of, **pairs} for of, pairs in zip(more or [{}] * len(trials), of_trials, strict=True)]
+        extra += _COMPARED
     rows = [[cell(t, column) for column in shown] for t in trials]
     rows = [[*row, *(of.get(name) for name in extra)] for row, of in zip(rows, more or [{}] * len(rows), strict=True)]
     writer.writerow([_safe(name) for name in [*(name for _, name in shown), *extra]])
@@ -73,7 +83,18 @@ def to_csv(definition: Definition, trials: Sequence[Trial], more: Sequence[Mappi
 def export(bench: Bench) -> str:
     """All trials of a study as CSV, with their ids, who told them, when, and how many seconds they took."""
     entries, study = bench.entries(), bench.id
-    return to_csv(bench.definition, [e.trial for e in entries], [more_of(e, study) for e in entries])
+    comparisons = [said.comparison for said in bench.comparisons() if not said.undone]
+    return to_csv(bench.definition, [e.trial for e in entries], [more_of(e, study) for e in entries], comparisons)
+
+
+def _compared(number: int, comparisons: Sequence[Comparison]) -> dict[str, str]:
+    """What a trial was compared with, by column."""
+    found: dict[str, list[str]] = {name: [] for name in _COMPARED}
+    for c in comparisons:
+        if number in (c.better, c.worse):
+            column = "tied_with" if c.tie else "beat" if c.better == number else "lost_to"
+            found[column].append(str(c.worse if c.better == number else c.better))
+    return {column: " ".join(others) for column, others in found.items()}
 
 
 @dataclass(frozen=True)
@@ -84,6 +105,8 @@ class Row:
     params: dict[str, Any]
     told: Told
     id: str = ""  # of the trial, if the file has one
+    number: str = ""  # of the trial in the file, if it has one
+    compared: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # numbers in the file, by column
 
 
 @dataclass(frozen=True)
@@ -94,6 +117,8 @@ class ImportPlan:
     known: tuple[Row, ...]
     changed: tuple[tuple[Row, int], ...]  # known by their id, but with other values than the trial of this number
     beyond: tuple[tuple[Row, str], ...]  # those of the new ones that lie beyond the bounds, and how
+    at: Mapping[str, int] = field(default_factory=dict)  # numbers in the file to those of known trials
+    pairs: tuple[tuple[str, str, bool], ...] = ()  # comparisons in the file: better, worse, and whether it was a tie
 
 
 def from_csv(definition: Definition, text: str) -> list[Row]:
@@ -106,7 +131,7 @@ def from_csv(definition: Definition, text: str) -> list[Row]:
     reader = csv.DictReader(io.StringIO(text.removeprefix("\ufeff")))
     header = [_read(name) for name in reader.fieldnames or ()]
     goals = {COST + name for name in definition.study.objectives} | set(definition.study.objectives)
-    known = {*definition.space.parameters, *definition.study.names, "number", *_TALE, *_MORE, *goals}
+    known = {*definition.space.parameters, *definition.study.names, "number", *_TALE, *_MORE, *goals, *_COMPARED}
     missing = [name for name in definition.space.parameters if name not in header]
     unknown = [name for name in header if name not in known]
     if missing or unknown or len(set(header)) < len(header):
@@ -131,8 +156,13 @@ def plan(bench: Bench, text: str) -> ImportPlan:
     named = {name: e for e in entries for name in (e.request, _ID + _id_of(e, study)) if name}
     values = Counter(_values(e.trial.params, e.trial) for e in entries)
     new, known, changed = [], [], []
+    at: dict[str, int] = {}
     for row in sorted(rows, key=lambda row: not row.id):  # ids first: values that they account for count no more
         found, value = named.get(_request(row, text)), _values(row.params, row.told)
+        if found is None and not row.id and values[value] > 0:
+            found = next(e for e in entries if _values(e.trial.params, e.trial) == value)
+        if found is not None:
+            at[row.number] = found.trial.number
         if found is not None and _values(found.trial.params, found.trial) != value:
             changed.append((row, found.trial.number))
         elif found is not None or (not row.id and values[value] > 0):
@@ -142,7 +172,27 @@ def plan(bench: Bench, text: str) -> ImportPlan:
             new.append(row)
     new.sort(key=lambda row: row.line)
     beyond = [(row, beyond_bounds(row.params, reading.distributions)) for row in new]
-    return ImportPlan(tuple(new), tuple(known), tuple(changed), tuple((row, words) for row, words in beyond if words))
+    outside = tuple((row, words) for row, words in beyond if words)
+    return ImportPlan(tuple(new), tuple(known), tuple(changed), outside, at, _pairs_in(rows))
+
+
+def _pairs_in(rows: Sequence[Row]) -> tuple[tuple[str, str, bool], ...]:
+    """The comparisons in a file, each once: it stands in the rows of both trials."""
+    successes = {row.number for row in rows if row.told.state == "success"}
+    said: Counter[tuple[str, str, bool]] = Counter()
+    for row in rows:
+        own: Counter[tuple[str, str, bool]] = Counter()
+        for column, others in row.compared.items():
+            for other in others:
+                if not row.number or other not in successes or row.number not in successes or other == row.number:
+                    raise ValueError(
+                        f"line {row.line} of the CSV must compare a success with another row that is one, by its "
+                        f"number; got {column} {other!r}. Mend it."
+                    )
+                pair = (other, row.number) if column == "lost_to" else (row.number, other)
+                own[(*sorted(pair), True) if column == "tied_with" else (*pair, False)] += 1  # type: ignore[index]
+        said |= own
+    return tuple(said.elements())
 
 
 def load(bench: Bench, text: str, *, beyond: bool = False, who: str = "") -> ImportPlan:
@@ -155,8 +205,17 @@ def load(bench: Bench, text: str, *, beyond: bool = False, who: str = "") -> Imp
         who: name of whoever imports it.
     """
     found = plan(bench, text)
-    bench.add_all([(row.params, row.told, _request(row, text)) for row in found.new], beyond=beyond, who=who)
+    numbers = bench.add_all([(row.params, row.told, _request(row, text)) for row in found.new], beyond=beyond, who=who)
+    at = {**found.at, **{row.number: number for row, number in zip(found.new, numbers, strict=True)}}
+    known = Counter(_plain_pair(said.comparison) for said in bench.comparisons() if not said.undone)
+    wanted = Counter(_plain_pair(Comparison(at[better], at[worse], tie)) for better, worse, tie in found.pairs)
+    bench.prefer_all([*(wanted - known).elements()], who=who)
     return found
+
+
+def _plain_pair(c: Comparison) -> tuple[int, int, bool]:
+    """Of a tie the lower number first."""
+    return (min(c.better, c.worse), max(c.better, c.worse), True) if c.tie else (c.better, c.worse, False)
 
 
 def _request(row: Row, text: str) -> str:
@@ -203,7 +262,9 @@ def _row(definition: Definition, line: int, row: dict[str, Any]) -> Row:
         study = definition.study
         cost = _goals(row, study.objectives, measured) if study.objectives else row.get("cost")
         said = replace(_told(row, cost, measured), as_run=_object(row, "ran") or {})
-        return Row(line, params, judge(said, study.constraints, study.objectives).settled(params, study.space), name)
+        told, taken = judge(said, study.constraints, study.objectives), {*params, *measured}
+        pairs = {column: tuple(_names(row, column)) for column in _COMPARED if column not in taken and row.get(column)}
+        return Row(line, params, told.settled(params, study.space), name, row.get("number") or "", pairs)
     except ValueError as error:
         words = str(error).removesuffix(".")
         raise ValueError(f"line {line} of the CSV must be a trial: {words}. Mend it.") from None
@@ -220,8 +281,10 @@ def _told(row: dict[str, Any], cost: Any, measured: dict[str, float]) -> Told:
     if not state and cost:
         state = "success"
     if state == "success":
-        cost, censored = cost if isinstance(cost, Mapping) else _number(cost, "cost"), _names(row, "censored")
-        return Told.of(cost=cost, measured=measured, censored=censored, note=reason)
+        said: dict[str, Any] = {"success": True}
+        if cost:
+            said = {"cost": cost if isinstance(cost, Mapping) else _number(cost, "cost")}
+        return Told.of(**said, measured=measured, censored=_names(row, "censored"), note=reason)
     if state == "crash":
         blame, censored = _names(row, "blame"), _names(row, "censored")
         watched = {column: _object(row, column) for column in _WATCHED}

@@ -21,9 +21,11 @@ from typing import Any, NamedTuple, TypeVar
 
 from crashbo.app.bench.bench import Bench
 from crashbo.app.bench.overview import Expectation, Level, Overview, Slice, history_of
+from crashbo.integrations.optuna.comparing import SaidOfTwo
 from crashbo.integrations.optuna.proposer import Batch, Planned, Proposer, models_of
 from crashbo.optimizer.checks.finding import Finding
-from crashbo.optimizer.records import Trial
+from crashbo.optimizer.comparing import Ranked
+from crashbo.optimizer.records import Comparison, Trial
 from crashbo.optimizer.saving import memory_out
 from crashbo.processes import Orphaned
 
@@ -136,6 +138,7 @@ class Picture:
     exhausted: bool  # whether nothing is left to gain
     points: tuple[int, ...]  # numbers of told trials at which to show the thresholds
     front: dict[str, Any] | None = None  # of several goals, see Overview
+    ranking: tuple[Ranked, ...] = ()  # where trials were compared, the best first
 
 
 class Viewer:
@@ -169,10 +172,15 @@ class Viewer:
         return self.worker.run(_levels_before, count)
 
 
-def digest_of(trials: Sequence[Trial]) -> Digest:
-    """The data that the models learn from, as a hashable value."""
+def digest_of(trials: Sequence[Trial], comparisons: Sequence[SaidOfTwo] = ()) -> Digest:
+    """The data that the models learn from, as a hashable value; a comparison belongs to the later one of its trials."""
+    pairs: dict[int, list[Comparison]] = {}
+    for said in comparisons:
+        if not said.undone:
+            pairs.setdefault(max(said.comparison.better, said.comparison.worse), []).append(said.comparison)
     return tuple(
         (t.number, t.state, repr(t.cost), repr(t.measured), t.blame, t.censored, repr((t.reached, t.rises, t.as_run)))
+        + ((*pairs[t.number],) if t.number in pairs else ())
         for t in trials
         if t.counts
     )
@@ -238,7 +246,7 @@ def _propose_ahead() -> None:
 
 
 def _fit() -> MadeFit | None:
-    _cache.digest = digest_of(_cache.bench.trials)
+    _cache.digest = digest_of(_cache.bench.trials, _cache.bench.comparisons())
     # Trials told from here on may already be included: then the picture is computed once more.
     _cache.overview = Overview(_cache.bench.insight())
     models = _cache.overview.view.models if _cache.digest else None
@@ -250,8 +258,9 @@ def _picture() -> Picture | None:
     if not digest:
         return None
     levels, recommended, blame = seen.levels(), seen.recommended(), seen.blame()
-    points = tuple(history_of(seen.told))
-    return Picture(digest, levels, recommended, blame, seen.influence(), seen.exhausted(), points, seen.front())
+    points, ranking = tuple(history_of(seen.told)), tuple(seen.ranking())
+    made = levels, recommended, blame, seen.influence(), seen.exhausted(), points, seen.front(), ranking
+    return Picture(digest, *made)
 
 
 def _expect(params: list[dict[str, Any]]) -> list[Expectation]:

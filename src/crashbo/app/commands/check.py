@@ -11,7 +11,9 @@ from typing import Any
 from crashbo.app.commands.common import Answer, Refusal, bench_of, patience, study_options
 from crashbo.optimizer import saving
 from crashbo.optimizer.checks.finding import Finding
+from crashbo.optimizer.journal import compared_by
 from crashbo.optimizer.optimizer import Optimizer
+from crashbo.optimizer.records import Comparison, Trial
 from crashbo.optimizer.study import Study
 
 
@@ -50,17 +52,24 @@ def opened(path: Path) -> Optimizer:
         first = json.loads(text.split("\n", 1)[0])
         if "crashbo_journal" not in first:
             return Optimizer.from_json(text)
-        trials = {t.number: t for t in map(saving.trial_in, _trials_of(text))}
-        return Optimizer.restored(Study.back(first["config"]), trials.values(), None)
+        trials: dict[int, Trial] = {}
+        comparisons: list[Comparison] = []
+        for event in _events_of(text):
+            if "comparison" in event:
+                comparisons = compared_by(event, comparisons)
+            else:
+                trial = saving.trial_in(event["trial"])
+                trials[trial.number] = trial
+        return Optimizer.restored(Study.back(first["config"]), trials.values(), None, comparisons)
     except (ValueError, KeyError, TypeError) as error:
         rule = "FILE must be a journal of crashbo's, or a study saved by to_json"
         raise Refusal(f"{rule}; {str(path)!r} is neither ({error}). Name another.") from None
 
 
-def _trials_of(journal: str) -> list[dict[str, Any]]:
-    """The trials of a journal's events; its last line may be torn."""
+def _events_of(journal: str) -> list[dict[str, Any]]:
+    """A journal's events; its last line may be torn."""
     *whole, last = journal.rstrip("\n").split("\n")[1:] or [""]
     events = [json.loads(line) for line in whole]
     with contextlib.suppress(ValueError):
         events.append(json.loads(last))
-    return [event["trial"] for event in events]
+    return events

@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from crashbo.app import illustration, reproduce
-from crashbo.app.commands.common import Answer, campaigning, writable
+from crashbo.app.commands.common import Answer, campaigning, ended_by_sigterm, writable
+from crashbo.extras import needs
 
 
 def add_to(commands: Any) -> None:
@@ -21,6 +22,22 @@ def add_to(commands: Any) -> None:
         "--seed", type=_seed, default=0, metavar="N", help="of robot and optimiser (default: %(default)s)"
     )
     demo.add_argument("--guard", action="store_true", help="stop jumps before the boards trip")
+    demo.add_argument(
+        "--compare",
+        action="store_true",
+        help="nobody measures the height: say on the page, film beside film, which jump was better",
+    )
+    demo.add_argument(
+        "--judge",
+        type=_share,
+        nargs="?",
+        const=0.05,
+        metavar="ERRS",
+        help="of --compare: a simulated judge says it, who errs at this rate (0.05 if none is given)",
+    )
+    demo.add_argument("--port", type=int, default=8765, help="of --compare (default: %(default)s)")
+    demo.add_argument("--no-browser", action="store_true", help="of --compare: only print the page's address")
+    demo.add_argument("--again", action="store_true", help="of --compare: begin anew, whatever is in the folder")
     _add_output(demo, "crashbo-demo")
     demo.set_defaults(run=_demo)
     illustrate = commands.add_parser(
@@ -60,10 +77,22 @@ def _seed(word: str) -> int:
     return int(word)
 
 
+def _share(word: str) -> float:
+    try:
+        errs = float(word)
+    except ValueError:
+        errs = -1.0
+    if not 0.0 <= errs < 0.5:
+        raise argparse.ArgumentTypeError(f"must be a rate from 0 to less than 0.5; got {word!r}. Write 0.05, say.")
+    return errs
+
+
 def _demo(options: argparse.Namespace) -> Answer | str:
     from crashbo.app import demo, demo_files  # only here: MuJoCo and matplotlib are extras, and slow to import
 
     folder = writable(options.output)
+    if options.compare or options.judge is not None:
+        return _compare(options, folder)
     try:
         story = demo.play(options.trials, options.seed, _say, guarded=options.guard)
         _say("Saving films and figures ...")
@@ -72,6 +101,22 @@ def _demo(options: argparse.Namespace) -> Answer | str:
         return Answer(f"\n{stopped}", None, 130)
     except KeyboardInterrupt:
         return Answer(f"\nStopped while saving: there is no report in {folder}.", None, 130)
+
+
+def _compare(options: argparse.Namespace, folder: Path) -> Answer | str:
+    needs("this command", "app", "fastapi", "uvicorn", "optuna")
+    from crashbo.app import compare_demo
+
+    if options.again:
+        compare_demo.forget(folder)
+    try:
+        if options.judge is None:
+            with ended_by_sigterm(0):
+                compare_demo.show(folder, options.trials, options.seed, options.port, browser=not options.no_browser)
+            return "Stopped. The same command goes on from here."
+        return f"Report    {compare_demo.judged(folder, options.trials, options.seed, options.judge, _say)}"
+    except KeyboardInterrupt:
+        return Answer("\nStopped. The same command goes on from here.", None, 130)
 
 
 def _illustrate(options: argparse.Namespace) -> str:

@@ -82,7 +82,8 @@ def _run_trials(options: argparse.Namespace, workers: Workers) -> Answer:
 def _so_far(bench: "Bench") -> str:
     trials, best = bench.trials, bench.best()
     crashes = sum(t.state == "crash" for t in trials)
-    reached = f"best {number(best.cost) if best else 'none yet'}"
+    figure = "none yet" if best is None else f"trial {best.number}" if best.cost is None else number(best.cost)
+    reached = f"best {figure}"
     if bench.ledger.goals:
         reached = "front {}, hypervolume {:.4g}".format(*bench.front())
     return f"{reached}, {counted(crashes, 'crash', 'crashes')}"

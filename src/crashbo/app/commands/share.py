@@ -18,6 +18,11 @@ def add_to(commands: Any) -> None:
     serve.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
     serve.add_argument("--port", type=int, default=8765, help="(default: %(default)s)")
     serve.add_argument("--token", help="required on any address but this machine's own (default: $CRASHBO_TOKEN)")
+    serve.add_argument(
+        "--films",
+        metavar="DIR|URL",
+        help="photos or films of trials: a folder with files named after their numbers, or an address with {number}",
+    )
     serve.set_defaults(run=_serve)
     for parser in (report, serve):
         study_options(parser)
@@ -50,5 +55,5 @@ def _serve(options: argparse.Namespace) -> Answer:
     check_address(options.host, token)  # before anything is opened or started
     store = options.store or default_store()
     with ended_by_sigterm(0):
-        run(store, options.study, options.host, options.port, token, announce=not options.json)
+        run(store, options.study, options.host, options.port, token, announce=not options.json, films=options.films)
     return Answer("stopped", {"stopped": True})

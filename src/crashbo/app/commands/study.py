@@ -51,6 +51,7 @@ def _add_new(commands: Any) -> None:
     new.add_argument("--param", action="append", default=[], metavar="NAME=LOW:HIGH[:log][:int]|NAME=A,B,C")
     new.add_argument("--constraint", action="append", default=[], metavar="NAME[=THRESHOLD][:below]")
     new.add_argument("--unmeasured", action="append", default=[], metavar="NAME", help="a cause that is not measured")
+    new.add_argument("--compared", action="store_true", help="trials have no cost: they are compared with each other")
     new.add_argument("--maximize", action="store_true", help="maximize the cost instead of minimizing it")
     new.add_argument(
         "--objective",
@@ -95,6 +96,8 @@ def _described(definition: "Definition") -> str:
     names = [c.name for c in definition.study.constraints]
     parameters = counted(len(definition.space.parameters), "parameter")
     goals = " and ".join(f"{goal.direction} {goal.label}" for goal in definition.goals)
+    if definition.study.compared:
+        goals = "trials are compared"
     return f"{parameters}, {goals}, crashes by {', '.join(names)}"
 
 
@@ -124,6 +127,8 @@ def _said(options: argparse.Namespace) -> dict[str, Any]:
         table["unit"] = unit
     if options.maximize:
         said["direction"] = "maximize"
+    if options.compared:
+        said["compared"] = True
     if options.paper or options.budget or options.price is not None or options.min_safe is not None:
         said["risk"] = "paper" if options.paper else _risk(options)
     said |= {k: v for k in ("noise", "lease") if (v := getattr(options, k)) is not None}
@@ -191,7 +196,8 @@ def _best(options: argparse.Namespace) -> Answer:
         seen = Overview(bench.insight())
         recommended = seen.recommended()
     unit = definition.study.units.get("cost", "")
-    lines = [f"Best so far: trial {best.number}, {definition.label} {number(best.cost, unit)}"]
+    figure = "" if best.cost is None else f", {definition.label} {number(best.cost, unit)}"
+    lines = [f"Best so far: trial {best.number}{figure}"]
     lines += [params_text(definition, best.params)]
     if recommended is not None and recommended["cost"] is not None:
         mean, low, high = recommended["cost"]

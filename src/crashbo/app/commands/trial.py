@@ -8,7 +8,8 @@ from crashbo.app.commands.common import Answer, Refusal, bench_of, number, param
 
 if TYPE_CHECKING:
     from crashbo.app.bench import Bench, Definition
-    from crashbo.optimizer.records import Trial
+    from crashbo.optimizer.comparing import Ranked
+    from crashbo.optimizer.records import Comparison, Trial
     from crashbo.optimizer.told import Told
 
 
@@ -39,7 +40,15 @@ def add_to(commands: Any) -> None:
     )
     fix.add_argument("--ran", action="append", default=[], metavar="NAME=X", help="a parameter's value that really ran")
     fix.add_argument("--beyond", action="store_true", help="it really ran beyond the bounds")
-    for parser in (tell, fix, undo, halt):
+    prefer = commands.add_parser("prefer", help="say which of two trials was better")
+    prefer.add_argument("better", type=int, metavar="BETTER", help="number of a trial that succeeded")
+    prefer.add_argument("worse", type=int, metavar="WORSE", help="number of another")
+    prefer.add_argument("--tie", action="store_true", help="both were about the same")
+    prefer.add_argument("--replace", action="store_true", help="in place of what was said of these two before")
+    prefer.set_defaults(run=_prefer)
+    ranking = commands.add_parser("ranking", help="the compared trials, the best first, and who beat whom")
+    ranking.set_defaults(run=_ranking)
+    for parser in (tell, fix, undo, halt, prefer):
         parser.add_argument("--who", default="", metavar="NAME", help="who says it")
     for parser in (tell, fix):
         parser.add_argument("number", type=int, metavar="TRIAL")
@@ -50,6 +59,7 @@ def add_to(commands: Any) -> None:
             metavar="X",
             help="it succeeded, with this cost; of several goals NAME=X, once for each that was measured",
         )
+        parser.add_argument("--success", action="store_true", help="it succeeded, without a cost")
         parser.add_argument("--measured", action="append", default=[], metavar="NAME=X")
         parser.add_argument("--crash", nargs="?", const=True, metavar="WHY", help="its parameters made it crash")
         parser.add_argument("--blame", action="append", default=[], metavar="NAME", help="constraint that was violated")
@@ -75,7 +85,7 @@ def add_to(commands: Any) -> None:
         )
         parser.add_argument("--void", nargs="?", const=True, metavar="WHY", help="another fault: nothing is learnt")
         parser.add_argument("--note", metavar="WORDS", help="words to keep with it")
-    for parser in (ask, tell, fix, undo, halt, resume):
+    for parser in (ask, tell, fix, undo, halt, resume, prefer, ranking):
         study_options(parser)
 
 
@@ -93,7 +103,10 @@ def _ask(options: argparse.Namespace) -> Answer:
     measured = "".join(f" --measured {c.name}=..." for c in definition.study.measured)
     several = bool(definition.study.objectives)
     costs = "".join(f" --cost {goal.name}=..." if several else " --cost ..." for goal in definition.goals)
-    hint = f"Then: crashbo tell {trial.number}{costs}{measured}, or --crash, or --void"
+    told = " --success" if definition.study.compared else costs
+    hint = f"Then: crashbo tell {trial.number}{told}{measured}, or --crash, or --void"
+    if trial.against is not None:
+        hint += f"\nCompare it with trial {trial.against}: crashbo prefer BETTER WORSE, or --tie"
     text = f"Trial {trial.number}{safe}{words}\n{params_text(definition, trial.params)}\n{hint}"
     return Answer(text, asdict(trial))
 
@@ -116,8 +129,46 @@ def _fix(options: argparse.Namespace) -> Answer:
 
 def _undo(options: argparse.Namespace) -> Answer:
     bench = bench_of(options)
+    if options.number is None and _last_is_comparison(bench):
+        said = bench.unprefer(who=options.who)
+        return Answer(f"Undone. {comparison_text(said.comparison, False)}", asdict(said))
     trial = bench.undo(options.number, who=options.who)
     return Answer(f"Undone. {trial_text(bench.definition, trial)}", asdict(trial))
+
+
+def _last_is_comparison(bench: "Bench") -> bool:
+    """Whether the last word of all was a comparison."""
+    said = [said.at for said in bench.comparisons() if not said.undone]
+    told = [e.at for e in bench.entries() if e.finished]
+    return bool(said) and max(said) > max(told, default=0.0)
+
+
+def _prefer(options: argparse.Namespace) -> Answer:
+    bench = bench_of(options)
+    said = bench.prefer(options.better, options.worse, tie=options.tie, replaces=options.replace, who=options.who)
+    return Answer(comparison_text(said.comparison), asdict(said))
+
+
+def _ranking(options: argparse.Namespace) -> Answer:
+    bench = bench_of(options)
+    from crashbo.app.bench.overview import Overview
+
+    with patience("fitting the models"):
+        ranking = Overview(bench.insight()).ranking() if bench.trials else []
+    lines = [f"{i}. trial {r.number}: {r.mean:.3g} ± {r.std:.2g}{_beaten(r)}" for i, r in enumerate(ranking, start=1)]
+    return Answer("\n".join(lines) or "No trials were compared yet.", [asdict(r) for r in ranking])
+
+
+def _beaten(r: "Ranked") -> str:
+    words = {"better than": r.beat, "worse than": r.lost_to, "as good as": r.tied_with}
+    said = [f"{word} {', '.join(map(str, numbers))}" for word, numbers in words.items() if numbers]
+    return f" ({'; '.join(said)})" if said else ""
+
+
+def comparison_text(c: "Comparison", stands: bool = True) -> str:
+    """A comparison in one line."""
+    words = "about as good as" if c.tie else "better than"
+    return f"Trial {c.better} is {words} trial {c.worse}." + ("" if stands else " No longer.")
 
 
 def _halt(options: argparse.Namespace) -> Answer:
@@ -175,6 +226,7 @@ def _told(options: argparse.Namespace) -> "Told":
 
     return Told.of(
         cost=_cost(options),
+        success=options.success or None,
         measured=_readings(options, "measured"),
         stopped=_readings(options, "stopped"),
         reached=_readings(options, "reached"),

@@ -14,7 +14,7 @@ export function findings(card, host, state) {
   show(host, el("div", { cls: "two" },
     el("table", { cls: "findings" },
       el("thead", {}, el("tr", {}, el("td", {}), el("th", { scope: "col" }, `best, trial ${best.number}`), told ? el("th", { scope: "col" }, "recommended") : null)),
-      el("tbody", {}, row(named(study.cost, study.cost.label), number(best.cost), told?.cost ? `${number(told.cost[0])} ± ${number(told.cost[2] - told.cost[0], 2)}` : ""),
+      el("tbody", {}, study.compared ? null : row(named(study.cost, study.cost.label), number(best.cost), told?.cost ? `${number(told.cost[0])} ± ${number(told.cost[2] - told.cost[0], 2)}` : ""),
         row("P(safe)", "succeeded", told ? percent(told.p_safe) : ""),
         study.parameters.map((p, i) => row(named(p), p.name in best.params ? setting(best.params[p.name], p) : "", told && p.name in told.params ? setting(told.params[p.name], p) : "", i ? "" : "rule")))),
     sentences(study, insight, "repeat the best, or stop")));

@@ -2,6 +2,7 @@
 
 import { duration, el, number, percent, setting, show, when } from "./dom.js";
 import { onFront, part } from "./goals.js";
+import { verdictWords } from "./compare.js";
 import { named } from "./outcome.js";
 import { isTold, wordFor } from "./states.js";
 
@@ -31,7 +32,8 @@ export function logTable(host, state, chosen, doing) {
   last = [host, state, chosen, doing];
   const { study, trials } = state, measured = study.constraints.filter((c) => c.measured);
   if (!trials.length) return show(host, el("p", { cls: "empty" }, "None yet."));
-  const head = [["#"], ["state", "words"], ...study.parameters.map((p) => [named(p)]), ...study.goals.map((g) => [named(g, g.label)]), ...measured.map((c) => [named(c)]), ["P(safe)"], ["note", "words"], ["told", "words"], ["took"], ["actions", "hidden"]];
+  const costs = study.compared && trials.every((t) => t.cost === null) ? [] : study.goals;
+  const head = [["#"], ["state", "words"], ...study.parameters.map((p) => [named(p)]), ...costs.map((g) => [named(g, g.label)]), ...measured.map((c) => [named(c)]), ["P(safe)"], ["note", "words"], ["told", "words"], ["took"], ["actions", "hidden"]];
   const reading = (t, c) => (c.name in t.measured ? `${t.censored.includes(c.name) ? (c.side === "below" ? "≤ " : "≥ ") : ""}${number(t.measured[c.name], 5)}` : "");
   const beyond = (t, p) => p.kind !== "choice" && p.kind !== "context" && (t.params[p.name] < p.low || t.params[p.name] > p.high);
   const leaders = onFront(state);
@@ -39,10 +41,10 @@ export function logTable(host, state, chosen, doing) {
     el("td", {}, String(t.number)),
     el("td", { cls: "words short" }, el("span", { cls: `state ${t.state}` }, wordFor(t))),
     study.parameters.map((p) => el("td", { cls: beyond(t, p) ? "beyond" : "", title: beyond(t, p) ? `${t.params[p.name]}: beyond the bounds` : String(t.params[p.name] ?? "") }, p.name in t.params ? [setting(t.params[p.name], p), ranOf(t, p)] : "")),
-    study.goals.map((g) => el("td", {}, part(t.cost, g) === undefined ? "" : number(part(t.cost, g), 5))),
+    costs.map((g) => el("td", {}, part(t.cost, g) === undefined ? "" : number(part(t.cost, g), 5))),
     measured.map((c) => el("td", {}, reading(t, c))),
     el("td", { title: t.p_model === null ? "" : `${percent(t.p_model)} by the model alone` }, t.p_safe === null ? "" : percent(t.p_safe)),
-    el("td", { cls: "words" }, [t.reason, t.blame.length ? `blamed on ${t.blame.join(" and ")}` : ""].filter(Boolean).join("; ")),
+    el("td", { cls: "words" }, [t.reason, t.blame.length ? `blamed on ${t.blame.join(" and ")}` : "", verdictWords(state, t.number)].filter(Boolean).join("; ")),
     el("td", { cls: "words short" }, isTold(t) && t.ended ? [when(t.ended), t.who ? ` ${t.who}` : ""] : "", t.corrections ? el("small", {}, ` changed ${t.corrections}×`) : null),
     el("td", {}, isTold(t) && t.began && t.ended >= t.began ? duration(t.ended - t.began) : ""),
     el("td", {}, isTold(t) && !state.read_only ? [el("button", { type: "button", cls: "quiet", onclick: () => doing.fix(t), "aria-label": `Correct trial ${t.number}` }, "Correct"), el("button", { type: "button", cls: "quiet", onclick: () => doing.undo(t.number), "aria-label": `Undo trial ${t.number}` }, "Undo")] : null));

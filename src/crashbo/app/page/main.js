@@ -3,6 +3,7 @@
 import { call, enter, insist, listen, newState, Refused, requestId } from "./api.js";
 import { blameTable, costChart, levelChart, matterBars } from "./charts.js";
 import { checkList } from "./checks.js";
+import { lastOf, preference, ranking } from "./compare.js";
 import { importDialog, nameDialog, studiesDialog, tokenDialog, trialDialog } from "./dialogs.js";
 import { byId, el, number, show, when, withUnit } from "./dom.js";
 import { findings } from "./findings.js";
@@ -18,7 +19,7 @@ let state = null, pointed = null, level = null, lastTold = null, preparing = fal
 const kept = (key, start) => (value) => { if (value !== undefined) localStorage.setItem(key, value ? "yes" : "no"); return (localStorage.getItem(key) ?? start) === "yes"; };
 const goesOn = kept("crashbo-go-on", "yes"), prepares = kept("crashbo-ahead", "no");
 const who = (name) => { if (name !== undefined) localStorage.setItem("crashbo-who", name); return localStorage.getItem("crashbo-who") ?? ""; };
-const now = new Now(byId("now"), { next, tell, choose, copy, undo, repeatBest, goesOn, prepares: (v) => { const on = prepares(v); if (v) prepare(); return on; }, correct: (trial, typedIn) => fix(trial, typedIn), notice: (text) => toast(text) });
+const now = new Now(byId("now"), { next, tell, compare, choose, copy, undo, repeatBest, goesOn, prepares: (v) => { const on = prepares(v); if (v) prepare(); return on; }, correct: (trial, typedIn) => fix(trial, typedIn), notice: (text) => toast(text) });
 const slices = new Slices(byId("slices"));
 
 // ---- state
@@ -53,11 +54,14 @@ const open = () => state?.trials.filter((t) => t.open) ?? [];
 
 function draw() {
   const { study, trials } = state;
+  document.body.classList.toggle("compared", study.compared);
   now.update(state);
   state.current = now.trial;
   document.title = now.trial ? `#${now.trial.number} · ${study.name} · crashbo` : `${study.name} · crashbo`;
   byId("study-name").textContent = byId("study-name").title = study.name;
-  byId("study-goal").textContent = `${wanted(study)}${riskWords(study.risk)}`;
+  byId("study-goal").textContent = `${study.compared ? "the better of two" : wanted(study)}${riskWords(study.risk)}`;
+  byId("costs").hidden = study.compared;
+  ranking(byId("ranked"), byId("ranking"), state, point);
   byId("h-cost").textContent = several(study) ? "Front" : `${study.cost.label[0].toUpperCase()}${study.cost.label.slice(1)} over trials`;
   byId("thinking").hidden = !state.thinking;
   counts(study, trials);
@@ -87,7 +91,7 @@ function counts(study, trials) {
   show(byId("counts"), shown.map((s) => item(looks(s).many, String(count(s)), s)),
     left === null ? null : item("crashes left", `${left} of ${study.risk.crashes}`, left ? "" : "crash"),
     several(study) ? [item("on the front", String(state.insight?.front?.trials.length ?? 0)), item("hypervolume", number(state.insight?.front?.hypervolume))]
-      : item(best ? `best, #${best.number}` : "best", best ? withUnit(number(best.cost), study.cost.unit) : "–"));
+      : item(best && best.cost !== null ? `best, #${best.number}` : "best", best ? (best.cost === null ? `#${best.number}` : withUnit(number(best.cost), study.cost.unit)) : "–"));
 }
 
 function around() {
@@ -161,11 +165,38 @@ async function tell(trial, body) {
   }
 }
 
+// A verdict: the trial succeeded, if nobody has told so yet, and was better, as good or worse than its rival.
+async function compare(trial, body, verdict, rival) {
+  const said = preference(verdict, trial, rival), key = JSON.stringify([trial.number, body, said]);
+  if (sent?.key !== key) sent = { key, request: requestId() };
+  now.busy = true;
+  now.arm();
+  try {
+    if (body) await insist(`/api/trials/${trial.number}/tell`, { ...body, who: who(), request: sent.request });
+    await insist("/api/prefer", { ...said, who: who(), request: sent.request });
+    const mine = { number: trial.number, asked: null, compared: !body };
+    lastTold = mine;
+    now.told(trial.number);
+    document.activeElement?.blur();
+    now.busy = false;
+    await refresh();
+    if (goesOn() && !state.halted && !now.open().length) await (mine.asked = next());
+  } catch (error) {
+    now.busy = false;
+    now.complain(error instanceof Refused ? error.message : "The server does not answer. What you typed is kept: press it again.");
+    if (error instanceof Refused) await refresh();
+    now.arm();
+  }
+}
+
 // Takes the last word on a trial back. What was asked for because of it, and was not told, is withdrawn.
 async function undo(target) {
   if (target === undefined) return;
+  const pair = lastOf(state, target), trial = state.trials[target];
+  // What was compared later than it was told is taken back alone, unless one click here said both.
+  const alone = pair && pair.at > trial.at && (lastTold?.number !== target || lastTold.compared);
   try {
-    await insist(`/api/trials/${target}/undo`, { who: who() });
+    await (alone ? insist("/api/unprefer", { id: pair.id, who: who() }) : insist(`/api/trials/${target}/undo`, { who: who() }));
     const asked = lastTold?.number === target ? await lastTold.asked : null;
     if (asked !== null && state.trials[asked]?.open) await insist(`/api/trials/${asked}/void`, { reason: `withdrawn: trial ${target} was undone`, who: who() });
     lastTold = null;
@@ -254,7 +285,7 @@ byId("theme").addEventListener("click", turnTheme);
 addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || event.repeat || byId("dialog").open || !state) return;
   if (event.target.matches("input:not([type=checkbox]):not([type=range]), select")) { if (event.key === "Escape") event.target.blur(); return; }
-  const press = { n: "next", s: "tell-success", c: "tell-crash", v: "tell-void", u: "undo" }[event.key.toLowerCase()];
+  const press = { n: "next", s: byId("tell-same") ? "tell-same" : "tell-success", c: "tell-crash", v: "tell-void", u: "undo", b: "tell-better", w: "tell-worse", l: "tell-skip" }[event.key.toLowerCase()];
   const cost = byId("now").querySelector("input[name=cost], input[name^='c:']");
   if (event.key.toLowerCase() === "d") turnTheme();
   else if (press === "tell-success" && cost && !cost.value) cost.focus();

@@ -3,6 +3,7 @@
 // A form belongs to one trial. While that is under way it stays, whatever others ask, tell or undo. When somebody else
 // tells it, the form says so and keeps what was typed. After every change of trial no verdict is taken for a second.
 
+import { isVerdict, lastOf, Pair, rivalOf, VERDICTS as COMPARED, verdictWords, waits } from "./compare.js";
 import { el, number, percent, setting, show, when, withUnit } from "./dom.js";
 import { costWords, part, several } from "./goals.js";
 import { decimal, named, outcomeFields, outcomeIn } from "./outcome.js";
@@ -12,11 +13,14 @@ import { complaint, numberIn } from "./typed.js";
 const ORIGINS = { design: "to fill the space", start: "as you wished", confirm: "a repeat", told: "" };
 const REST = 1000; // ms without a verdict after a change of trial
 const VERDICTS = [["success", "Success", "S or ⏎"], ["crash", "Crash", "C"], ["void", "Void", "V"]];
+const FAULTS = VERDICTS.slice(1), LATER = [["skip", "Compare it later", "L"]];
 
 export class Now {
   constructor(host, doing) {
     this.host = host;
-    this.doing = doing; // { next, tell, choose, copy, undo, correct, repeatBest, goesOn, prepares }
+    this.doing = doing; // { next, tell, compare, choose, copy, undo, correct, repeatBest, goesOn, prepares }
+    this.pair = new Pair(); // where trials are compared, this one and its rival
+    this.later = new Set(); // successes that are not to be compared now
     this.number = null; // of the trial that the form belongs to
     this.drafts = new Map(); // what was typed, by trial
     this.resting = 0;
@@ -25,21 +29,44 @@ export class Now {
     this.form = el("form", { cls: "tell", id: "tell-form", novalidate: true, autocomplete: "off", onsubmit: (e) => e.preventDefault(), oninput: () => this.keep() });
     this.form.addEventListener("keydown", (event) => this.key(event));
     this.words = el("div", { cls: "say", id: "form-error", role: "alert" });
-    this.buttons = VERDICTS.map(([kind, label, kbd]) => el("button", { type: "button", cls: `big ${kind}`, id: `tell-${kind}`, disabled: true, onclick: () => this.send(kind) }, label, el("kbd", {}, kbd)));
+    this.bar = el("div", { cls: "verdicts" });
+    this.buttons = [];
     this.last = el("div", { cls: "last", id: "last" });
-    show(host, el("div", { cls: "now-scroll", tabindex: -1 }, this.head, this.form), el("div", { cls: "verdict-bar" }, this.words, el("div", { cls: "verdicts" }, this.buttons), this.last));
+    this.before = el("div"); // of two films, which are what one looks at
+    this.after = el("div"); // what to compare it with, while there is no film of it
+    show(host, el("div", { cls: "now-scroll", tabindex: -1 }, this.before, this.head, this.form, this.after), el("div", { cls: "verdict-bar" }, this.words, this.bar, this.last));
+    this.offer(VERDICTS);
   }
+
+  // The verdicts that this trial can get. They are made anew only where they change.
+  offer(kinds) {
+    const names = kinds.map(([kind]) => kind).join();
+    if (names === this.offered) return;
+    this.offered = names;
+    const small = (kind) => kinds.length > 3 && !isVerdict(kind);
+    this.buttons = kinds.map(([kind, label, kbd]) => el("button", { type: "button", cls: `big ${kind === "skip" ? "void skip" : kind}${small(kind) ? " small" : ""}`, id: `tell-${kind}`, disabled: true, onclick: () => this.send(kind) }, label, el("kbd", {}, kbd)));
+    this.bar.classList.toggle("compare", kinds.length > 3);
+    show(this.bar, this.buttons);
+  }
+
+  verdicts() {
+    const { state, trial } = this;
+    if (!state.study.compared || !trial || !rivalOf(state, trial)) return VERDICTS;
+    return [...COMPARED, ...(this.isWaiting(trial) ? LATER : FAULTS)];
+  }
+
+  isWaiting(trial) { return waits(this.state, trial) && !this.later.has(trial.number); }
 
   // ---- which trial
 
   get trial() { return this.state?.trials.find((t) => t.number === this.number) ?? null; }
-  get isElsewhere() { return Boolean(this.trial && !this.trial.open && !this.trial.late); }
+  get isElsewhere() { return Boolean(this.trial && !this.trial.open && !this.trial.late && !this.isWaiting(this.trial)); }
   get takes() { return Boolean(this.trial && !this.isElsewhere && !this.busy && !this.state.read_only && performance.now() >= this.resting); }
 
   update(state) {
     const before = this.state;
     this.state = state;
-    const open = state.trials.filter((t) => t.open);
+    const open = this.open();
     if (this.isElsewhere && !this.isTyped()) {
       const { trial } = this;
       this.doing.notice(`Trial ${trial.number} was told elsewhere: ${this.said(trial)}`);
@@ -47,7 +74,7 @@ export class Now {
       this.number = null;
     }
     if (this.trial === null) this.turn(open[0]?.number ?? null);
-    else if (!before || JSON.stringify(before.study) !== JSON.stringify(state.study)) this.fields();
+    else if (!before || JSON.stringify(before.study) !== JSON.stringify(state.study) || this.isWaiting(this.trial) !== this.waited) this.fields();
     this.draw(open);
   }
 
@@ -67,13 +94,17 @@ export class Now {
     if (this.number === number) { this.number = null; this.resting = performance.now() + REST; }
   }
 
-  choose(number) { this.turn(number); this.draw(this.state.trials.filter((t) => t.open)); }
+  choose(number) { this.turn(number); this.draw(this.open()); }
+
+  // What waits for a word: first successes that are to be compared, then the trials that are under way.
+  open() { return [...this.state.trials.filter((t) => this.isWaiting(t)), ...this.state.trials.filter((t) => t.open)]; }
 
   // ---- what was typed
 
   fields() {
     const { study } = this.state;
-    show(this.form, this.trial ? outcomeFields(study) : null);
+    this.waited = Boolean(this.trial && this.isWaiting(this.trial));
+    show(this.form, this.trial && !this.waited ? outcomeFields(study, null, !study.compared) : null);
     delete this.form.dataset.sure;
     for (const [name, value] of Object.entries(this.draft())) {
       const inputs = this.form.elements[name] instanceof RadioNodeList ? [...this.form.elements[name]] : [this.form.elements[name]].filter(Boolean);
@@ -104,6 +135,8 @@ export class Now {
 
   draw(open) {
     const { state, trial } = this;
+    this.offer(this.verdicts());
+    this.drawPair(trial);
     show(this.head, open.length > 1 ? this.tabs(open) : null, trial ? this.setting(trial) : this.asking());
     this.form.setAttribute("aria-label", trial ? `Result of trial ${trial.number}` : "No trial");
     if (this.isElsewhere) this.elsewhere(trial);
@@ -125,12 +158,21 @@ export class Now {
       const text = setting(trial.params[p.name], p);
       return el("div", {}, el("dt", { title: named(p) }, named(p)), el("dd", { cls: text.length > 8 ? "long" : "", title: String(trial.params[p.name]) }, text));
     };
+    const rival = study.compared ? rivalOf(this.state, trial) : null;
+    if (this.isWaiting(trial)) return el("div", { cls: "now-head" }, el("strong", {}, `Trial ${trial.number}`), el("span", { cls: "why" }, `succeeded. Was it better than trial ${rival.number}?`));
     const why = trial.late ? "its lease ran out: a result still counts" : trial.admissible ? (insight?.exhausted ? "nothing is left to gain: repeat the best, or stop" : (ORIGINS[trial.origin] ?? "")) : "nothing is as safe as you ask for: this is the safest";
     return [
       el("div", { cls: "now-head" }, el("strong", {}, `Trial ${trial.number}`), el("span", { cls: trial.admissible ? "why" : "why warn" }, why || " "), this.lease(trial), el("button", { type: "button", cls: "quiet", onclick: () => this.doing.copy(trial), "aria-label": "Copy setting" }, "Copy")),
       el("dl", { cls: many ? "setting many" : "setting", id: "setting" }, study.parameters.filter((p) => p.name in trial.params).map(figure)),
       this.odds(study, trial, insight),
+      study.compared ? el("p", { cls: "why to-do" }, rival ? `Run it, then compare it with trial ${rival.number}, so far the best.` : "Run it. Before the first success there is nothing to compare it with.") : null,
     ];
+  }
+
+  drawPair(trial) {
+    const rival = this.state.study.compared && trial && !this.isElsewhere ? rivalOf(this.state, trial) : null;
+    const pair = rival ? this.pair.update(this.state, trial, rival) : null, first = Boolean(rival && this.state.films[trial.number]);
+    for (const [place, wanted] of [[this.before, first ? pair : null], [this.after, first ? null : pair]]) if (place.firstChild !== wanted) show(place, wanted);
   }
 
   lease(trial) {
@@ -154,7 +196,7 @@ export class Now {
         el("div", { cls: "odds-side" }, el("div", { cls: "gauge", role: "meter", "aria-label": "P(safe)", "aria-valuemin": 0, "aria-valuemax": 1, "aria-valuenow": (p ?? 0).toFixed(3), "aria-valuetext": p === null ? "not known yet" : percent(p) }, el("i", { style: { width: `${100 * (p ?? 0)}%` } })),
           el("div", { cls: "cap", id: "p-crash" }, p === null ? "how likely it is to crash is not known yet" : `crashes with ${percent(1 - p)}${differs ? `; ${percent(1 - model)} by the model alone` : ""}`))),
       el("table", { cls: "expect", "aria-label": "What is expected" }, el("thead", {}, el("tr", {}, ["expected", "", "90 %", "threshold"].map((h) => (h ? el("th", { scope: "col" }, h) : el("td", {}))))), el("tbody", {},
-        study.goals.map((g) => row(named(g, g.label), part(expected?.cost, g))),
+        study.compared ? null : study.goals.map((g) => row(named(g, g.label), part(expected?.cost, g))),
         study.constraints.filter((c) => c.measured).map((c) => row(named(c), expected?.measured?.[c.name], limit(c))))));
   }
 
@@ -197,7 +239,7 @@ export class Now {
 
   // The last word of anybody, with its undo: it stays for as long as it is the last.
   lastTold(state) {
-    const told = state.trials.filter((t) => t.state !== "pending" && !t.late), last = told.length ? told.reduce((a, b) => (b.at > a.at ? b : a)) : null;
+    const told = state.trials.filter((t) => t.state !== "pending" && !t.late), at = (t) => Math.max(t.at, lastOf(state, t.number)?.at ?? 0), last = told.length ? told.reduce((a, b) => (at(b) > at(a) ? b : a)) : null;
     const choice = (id, label, get, title) => el("label", { title }, el("input", { type: "checkbox", id, checked: get(), onchange: (e) => get(e.target.checked) }), label);
     return [
       el("div", { cls: "last-words" }, el("span", { title: last ? this.said(last) : "" }, last ? `Trial ${last.number}: ${this.said(last)}` : "Nothing told yet"),
@@ -209,7 +251,7 @@ export class Now {
 
   said(t) {
     const { study } = this.state;
-    const what = t.state === "success" ? costWords(t.cost, study) : looks(t.state).word;
+    const what = t.state === "success" && t.cost !== null ? costWords(t.cost, study) : verdictWords(this.state, t.number) || looks(t.state).word;
     return [what, t.reason, t.who ? `by ${t.who}` : "", t.ended ? when(t.ended) : ""].filter(Boolean).join(", ");
   }
 
@@ -226,7 +268,7 @@ export class Now {
   key(event) {
     if (event.key !== "Enter" || event.target.type === "checkbox") return;
     event.preventDefault();
-    if (event.target.name !== "note") this.send("success"); // who writes a note has not judged yet
+    if (event.target.name !== "note" && this.buttons[0].id === "tell-success") this.send("success"); // who writes a note has not judged yet
   }
 
   send(kind) {
@@ -234,9 +276,11 @@ export class Now {
     if (trial && performance.now() < this.resting) this.complain(`This is trial ${trial.number} since a moment ago. Press once more.`);
     if (!this.takes) return;
     try {
-      const body = outcomeIn(this.form, this.state.study, kind);
+      if (kind === "skip") { this.later.add(trial.number); this.number = null; return this.update(this.state); }
+      const body = this.isWaiting(trial) ? null : outcomeIn(this.form, this.state.study, isVerdict(kind) ? "success" : kind);
       this.complain("");
-      this.doing.tell(trial, body);
+      if (isVerdict(kind)) this.doing.compare(trial, body, kind, rivalOf(this.state, trial));
+      else this.doing.tell(trial, body);
     } catch (error) {
       show(this.words, complaint(error, el));
     }

@@ -26,9 +26,11 @@ function asRun(study, trial) {
 const text = (x) => (x === undefined || x === null ? "" : String(x));
 const measuredOf = (study) => study.constraints.filter((c) => c.measured);
 
-export function outcomeFields(study, trial = null) {
+// Where trials are compared, only the dialog asks for a cost: some may have one.
+export function outcomeFields(study, trial = null, withCost = true) {
+  const label = named(study.cost, study.compared ? `${study.cost.label}, if there is one` : study.cost.label);
   return [
-    el("div", { cls: "fields" }, study.goals.map((g) => decimal(fieldName(g), named(g, g.label), text(part(trial?.cost, g)))),
+    el("div", { cls: "fields" }, withCost ? study.goals.map((g) => decimal(fieldName(g), study.compared ? label : named(g, g.label), text(part(trial?.cost, g)))) : null,
       measuredOf(study).map((c) => el("div", { cls: "with-cut" }, decimal(`m:${c.name}`, named(c), text(trial?.measured[c.name])), cutOff(c, trial?.censored.includes(c.name))))),
     asRun(study, trial),
     study.constraints.length > 1 ? el("div", { cls: "checks" }, "a crash was by", study.constraints.map((c) => el("label", {}, el("input", { type: "checkbox", name: "blame", value: c.name, checked: trial?.blame.includes(c.name) }), c.name))) : null,
@@ -43,7 +45,7 @@ export function outcomeIn(form, study, kind) {
   const body = { measured: {} }, note = form.elements.note.value.trim();
   const costs = {}, first = form.elements[fieldName(study.goals[0])], what = study.goals.map((g) => g.label).join(" or ");
   for (const g of study.goals) {
-    const x = numberIn(form.elements[fieldName(g)], g.label);
+    const x = form.elements[fieldName(g)] ? numberIn(form.elements[fieldName(g)], g.label) : undefined;
     if (x !== undefined) costs[g.name] = x;
   }
   const known = Object.keys(costs).length > 0;
@@ -58,7 +60,10 @@ export function outcomeIn(form, study, kind) {
   const cut = ticked(form, "cut"), bare = cut.find((name) => !(name in body.measured));
   if (bare !== undefined && kind !== "void") throw new Error(`${bare} must have a value to be cut off.`);
   if (cut.length && kind !== "void") body.censored = cut;
-  if (kind === "success") {
+  if (kind === "success" && study.compared && !known) {
+    body.success = true;
+    if (note) body.note = note;
+  } else if (kind === "success") {
     if (!known) { first.setAttribute("aria-invalid", "true"); first.focus(); throw new Error("A success has a value. If there was none, it is a crash or a void."); }
     body.cost = several(study) ? costs : costs.cost;
     if (note) body.note = note;

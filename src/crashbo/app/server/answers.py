@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict
 from crashbo.app.bench import table
 from crashbo.app.bench.definition import Definition
 from crashbo.app.server.live import Live
+from crashbo.integrations.optuna.comparing import SaidOfTwo
 from crashbo.integrations.optuna.ledger import Entry
 from crashbo.optimizer.records import Constraint, Trial
 from crashbo.search.space import Choice, Context, Int, Parameter
@@ -34,6 +35,7 @@ _TRIAL = {
     "reached": {},
     "rises": {},
     "as_run": {},
+    "against": None,
 }
 _MOST_ROWS = 500  # of a table, that are shown before it is imported
 
@@ -71,6 +73,33 @@ class TrialAnswer(BaseModel):
     reached: dict[str, float]
     rises: dict[str, float]
     as_run: dict[str, Any]
+    against: int | None
+
+
+class ComparisonAnswer(BaseModel):
+    """Which of two trials was better, or that both were about the same."""
+
+    model_config = _example({"id": "p1:0", "better": 7, "worse": 5, "tie": False, "at": 1.8e9, "who": "Ann"})
+
+    id: str
+    better: int
+    worse: int
+    tie: bool
+    at: float
+    who: str
+    undone: bool
+    undone_by: str
+
+
+class RankedAnswer(BaseModel):
+    """A trial that was compared or has a cost: mean and standard deviation of its hidden cost, and whom it beat."""
+
+    number: int
+    mean: float
+    std: float
+    beat: list[int]
+    lost_to: list[int]
+    tied_with: list[int]
 
 
 class EntryAnswer(TrialAnswer):
@@ -159,6 +188,7 @@ class InsightAnswer(BaseModel):
     findings: list[FindingAnswer] | None
     expected: dict[str, Any]
     history: dict[str, list[LevelAnswer]]
+    ranking: list[RankedAnswer]
 
 
 class SliceAnswer(BaseModel):
@@ -192,6 +222,8 @@ class StateAnswer(BaseModel):
     study: dict[str, Any]
     trials: list[EntryAnswer]
     best: int | None
+    comparisons: list[ComparisonAnswer]
+    films: dict[str, str]
     insight: InsightAnswer | None
 
 
@@ -208,6 +240,7 @@ class ImportAnswer(BaseModel):
     """What an import does, or has done."""
 
     applied: bool
+    comparisons: int
     new: int
     known: int
     rows: list[dict[str, Any]]
@@ -232,6 +265,7 @@ class KnownState(NamedTuple):
 def state_of(live: Live, known: KnownState) -> dict[str, Any]:
     """Everything that the page shows, without what a client knows: then only the trials that changed."""
     entries, changes, same = live.bench.entries(), live.changes, known.boot == live.boot
+    definition, comparisons = live.bench.definition, live.bench.comparisons()
     best = live.bench.best(e.trial for e in entries)
     changes.note(entries, (live.picture, live.expected, live.history, live.findings))
     unchanged = [name for name in ("insight",) if same and known.insight == changes.insight]
@@ -244,11 +278,19 @@ def state_of(live: Live, known: KnownState) -> dict[str, Any]:
         "unchanged": unchanged,
         "read_only": live.bench.ledger.read_only,
         "halted": live.bench.halted,
-        "study": study_out(live.bench.definition),
+        "study": study_out(definition),
         "trials": [entry_out(e) for e in sent],
         "best": None if best is None else best.number,
+        "comparisons": [comparison_out(said) for said in comparisons],
+        "films": live.films.known([e.trial.number for e in entries]),
         "insight": None if "insight" in unchanged else insight_of(live),
     }
+
+
+def comparison_out(said: SaidOfTwo) -> dict[str, Any]:
+    """A comparison for clients."""
+    more = {name: getattr(said, name) for name in ("id", "at", "who", "undone", "undone_by")}
+    return {**asdict(said.comparison), **more}
 
 
 def insight_of(live: Live) -> dict[str, Any] | None:
@@ -281,6 +323,7 @@ def study_out(definition: Definition) -> dict[str, Any]:
     return {
         "name": definition.name,
         "direction": definition.study.direction,
+        "compared": definition.study.compared,
         "cost": {"label": definition.label, "unit": units.get("cost", "")},
         "goals": [asdict(goal) for goal in definition.goals],
         "risk": None if risk is None else {"kind": type(risk).__name__, **vars(risk)},
@@ -329,6 +372,7 @@ def plan_out(plan: table.ImportPlan, applied: bool) -> dict[str, Any]:
     rows = [{"line": r.line, "id": r.id, "params": r.params, **r.told.out()} for r in plan.new[:_MOST_ROWS]]
     return {
         "applied": applied,
+        "comparisons": len(plan.pairs),
         "new": len(plan.new),
         "known": len(plan.known) + len(plan.changed),
         "rows": rows,

@@ -26,6 +26,7 @@ from crashbo.app.bench.checks import Conflict, Missing
 from crashbo.app.server import gate
 from crashbo.app.server.answers import (
     BestAnswer,
+    ComparisonAnswer,
     EntryAnswer,
     Error,
     FindingAnswer,
@@ -36,10 +37,12 @@ from crashbo.app.server.answers import (
     KnownState,
     LeaseAnswer,
     LevelAnswer,
+    RankedAnswer,
     SliceAnswer,
     StateAnswer,
     StudyAnswer,
     TrialAnswer,
+    comparison_out,
     entry_out,
     findings_of,
     guard_of,
@@ -58,10 +61,12 @@ from crashbo.app.server.bodies import (
     HaltBody,
     ImportBody,
     LeaseBody,
+    PreferBody,
     SessionBody,
     SliceBody,
     TellBody,
     UndoBody,
+    UnpreferBody,
     VoidBody,
     WishBody,
 )
@@ -114,11 +119,12 @@ def create_app(live: Live, token: str | None) -> FastAPI:
     _add_tables(app, live)
     _add_trials(app, live)
     _add_corrections(app, live)
+    _add_comparisons(app, live)
     slowly = gate.Brake()
     _add_session(app, token, slowly)
     _add_page(app)
     _declare_token(app, token)
-    app.add_middleware(gate.Gate, token=token, slowly=slowly)
+    app.add_middleware(gate.Gate, token=token, slowly=slowly, films=live.films.origin)
     return app
 
 
@@ -292,6 +298,48 @@ def _add_corrections(app: FastAPI, live: Live) -> None:
     @app.post("/api/trials/{number}/undo", summary="Undo the last report on a trial", response_model=TrialAnswer)
     def undo(number: TrialNumber, body: UndoBody | None = None) -> Response:
         return _written(live, live.bench.undo(number, who="" if body is None else body.who))
+
+
+def _add_comparisons(app: FastAPI, live: Live) -> None:
+    @app.get(
+        "/api/comparisons",
+        summary="All comparisons, in the order in which they were told",
+        response_model=list[ComparisonAnswer],
+    )
+    def comparisons() -> Response:
+        return _json([comparison_out(said) for said in live.bench.comparisons()])
+
+    @app.post(
+        "/api/prefer",
+        summary="Say which of two successes was better; repeating it with the same request id has no effect",
+        response_model=ComparisonAnswer,
+    )
+    def prefer(body: PreferBody) -> Response:
+        said = live.bench.prefer(**body.model_dump())
+        live.poke()
+        return _json(comparison_out(said))
+
+    @app.post("/api/unprefer", summary="Take back a comparison", response_model=ComparisonAnswer)
+    def unprefer(body: UnpreferBody | None = None) -> Response:
+        body = body or UnpreferBody(id=None)
+        said = live.bench.unprefer(body.id, who=body.who)
+        live.poke()
+        return _json(comparison_out(said))
+
+    @app.get(
+        "/api/ranking",
+        summary="The compared trials, the best first, and who beat whom",
+        response_model=list[RankedAnswer],
+    )
+    def ranking() -> Response:
+        return _json([] if live.picture is None else [asdict(r) for r in live.picture.ranking])
+
+    @app.get("/api/films/{name}", summary="The photo or film of a trial", response_class=FileResponse)
+    def film(name: str) -> Response:
+        found = live.films.path(name)
+        if found is None:
+            raise Missing(f"film must be there; got {name!r}. Put a file named after the trial into the folder.")
+        return FileResponse(found)
 
 
 def _written(live: Live, trial: Trial) -> Response:

@@ -13,6 +13,7 @@ Name = Annotated[str, Field(strict=True, max_length=80)]
 Text = Annotated[str, Field(strict=True, max_length=500)]
 RequestId = Annotated[str, Field(strict=True, min_length=1, max_length=100)]
 Yes = Annotated[bool, Field(strict=True)]
+TrialNumber = Annotated[int, Field(strict=True, ge=0, le=10**9)]
 Value = Number | Name | Yes
 SentParams = Annotated[dict[Name, Value], Field(max_length=200)]
 Names = Annotated[list[Name], Field(max_length=100)]
@@ -45,13 +46,14 @@ class AskBody(Body):
 
 
 class TellBody(Body):
-    """The outcome of a trial: exactly one of cost, crash, stopped and void."""
+    """The outcome of a trial: exactly one of cost, success, crash, stopped and void."""
 
     model_config = _example({"cost": 0.71, "measured": {"current": 96.3}, "request": "t1", "who": "Ann"})
 
     cost: SentCost | None = Field(
         None, description="It succeeded. Of several goals, each by its name; one that was not measured is left out."
     )
+    success: Yes | None = Field(None, description="It succeeded, without a cost.")
     measured: Annotated[dict[Name, Number], Field(max_length=100)] | None = Field(None, description="By constraint.")
     crash: Yes | Text | None = Field(None, description="It crashed because of its parameters: true, or why.")
     blame: Name | Names | None = Field(None, description="Constraints violated.")
@@ -104,6 +106,28 @@ class VoidBody(Body):
 
     reason: Text = ""
     request: RequestId | None = None
+    who: Name = ""
+
+
+class PreferBody(Body):
+    """Which of two successes was better."""
+
+    model_config = _example({"better": 7, "worse": 5, "request": "p1", "who": "Ann"})
+
+    better: TrialNumber = Field(description="Number of a trial.")
+    worse: TrialNumber = Field(description="Number of another.")
+    tie: Yes = Field(False, description="Both were about the same.")
+    replaces: Yes = Field(False, description="In place of what was said of these two before.")
+    who: Name = Field("", description="Name of whoever says it.")
+    request: RequestId | None = Field(None, description="Chosen by the client; repeating it has no effect.")
+
+
+class UnpreferBody(Body):
+    """Which comparison is taken back."""
+
+    model_config = _example({"id": "p1:0", "who": "Ann"})
+
+    id: Annotated[str, Field(strict=True, max_length=120)] | None = Field(None, description="By default the last one.")
     who: Name = ""
 
 

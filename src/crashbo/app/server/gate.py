@@ -36,11 +36,19 @@ _HEADERS = {
 }
 
 
+def _headers(films: str) -> dict[str, str]:
+    """The headers of every response; `films` is the one other server whose pictures the page may show."""
+    policy = _HEADERS["content-security-policy"]
+    more = policy.replace("img-src 'self' data:", f"img-src 'self' data: {films}; media-src 'self' {films}")
+    return {**_HEADERS, "content-security-policy": more if films else policy}
+
+
 class Gate:
     """Checks every request before it reaches a route."""
 
-    def __init__(self, app: ASGIApp, token: str | None, slowly: "Brake") -> None:
+    def __init__(self, app: ASGIApp, token: str | None, slowly: "Brake", films: str = "") -> None:
         self._app, self._token, self._slowly = app, token, slowly
+        self._headers = _headers(films)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on, or answer with 4xx and one sentence."""
@@ -48,7 +56,7 @@ class Gate:
             await self._app(scope, receive, send)
             return
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
-        dressed = _Dressed(send)
+        dressed = _Dressed(send, self._headers)
         refusal = self._refusal(scope, headers)
         if refusal is not None:
             if refusal[0] == 401 and (headers.keys() & {"authorization", "cookie"}):
@@ -214,13 +222,13 @@ def is_loopback(host: str) -> bool:
 class _Dressed:
     """Sends a response with our headers, and knows whether it has begun."""
 
-    def __init__(self, send: Send) -> None:
-        self._send, self.started = send, False
+    def __init__(self, send: Send, headers: Mapping[str, str]) -> None:
+        self._send, self.started, self._headers = send, False, headers
 
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self.started = True
-            ours = ((name.encode(), value.encode()) for name, value in _HEADERS.items())
+            ours = ((name.encode(), value.encode()) for name, value in self._headers.items())
             message["headers"] = [*message["headers"], *ours]
         await self._send(message)
 

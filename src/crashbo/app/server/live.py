@@ -27,6 +27,8 @@ from crashbo.app.bench.workers import (
 )
 from crashbo.app.server.ask_queue import AskQueue
 from crashbo.app.server.changes import Changes
+from crashbo.app.server.films import Films
+from crashbo.integrations.optuna.comparing import SaidOfTwo
 from crashbo.integrations.optuna.ledger import Entry
 from crashbo.optimizer.checks.finding import Finding
 from crashbo.optimizer.records import Trial
@@ -42,7 +44,8 @@ Signs = dict[str, Any] | None  # what a listener gets; None: the server is being
 class Live:
     """A study with its models, kept up to date in the background."""
 
-    def __init__(self, store: str, name: str | None = None) -> None:
+    def __init__(self, store: str, name: str | None = None, films: str | None = None) -> None:
+        self.films = Films.of(films)
         ledger = load(store, name)
         place = Place(store, ledger.name)
         self._chooser, self._viewer, self._writer = Chooser(place), Viewer(place), Worker(place)
@@ -59,7 +62,7 @@ class Live:
         self._voids = 0  # that they were found with
         self._levels: dict[Digest, dict[str, Level]] = {}  # by the data that they were learnt from
         self._limits: tuple[tuple[Digest, int | None], dict[str, float | None]] | None = None  # newer than the picture
-        self._seen: list[Entry] | None = None  # as last read from the store
+        self._seen: tuple[list[Entry], list[SaidOfTwo]] | None = None  # as last read from the store
         self._listeners: set[tuple[asyncio.AbstractEventLoop, asyncio.Queue[Signs]]] = set()
         self._poke, self._stopped = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._watch, name="crashbo-live", daemon=True)
@@ -106,7 +109,7 @@ class Live:
 
         The picture may be several trials behind, and whoever asks is about to run a machine: it is not good enough.
         """
-        digest = digest_of(self.bench.trials)
+        digest = digest_of(self.bench.trials, self.bench.comparisons())
         if trial is None and self.picture is not None and self.picture.digest == digest:
             return {name: level.limit for name, level in self.picture.levels.items()}
         key = digest, None if trial is None else trial.number
@@ -139,13 +142,13 @@ class Live:
                 self._stopped.wait(_LOOK_AGAIN)
 
     def _refresh(self) -> None:
-        entries = self.bench.entries()
-        if entries != self._seen:
-            self._seen = entries
+        entries, comparisons = self.bench.entries(), self.bench.comparisons()
+        if (entries, comparisons) != self._seen:
+            self._seen = entries, comparisons
             self._publish()
         if not self.asks.busy:  # waiting requests come first
             self._chooser.propose_ahead()  # before the picture: somebody may be about to ask
-        digest = digest_of([e.trial for e in entries])
+        digest = digest_of([e.trial for e in entries], comparisons)
         if digest != (self.picture.digest if self.picture else ()):
             self._look()
         self._expect(entries)

@@ -4,6 +4,7 @@ import asyncio
 import os
 import socket
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import anyio
@@ -34,11 +35,21 @@ def check_address(host: str, token: str | None) -> None:
         )
 
 
-def run(store: str, name: str | None, host: str, port: int, token: str | None, *, announce: bool = True) -> None:
-    """Serve until interrupted."""
+def run(
+    store: str,
+    name: str | None,
+    host: str,
+    port: int,
+    token: str | None,
+    *,
+    announce: bool = True,
+    films: str | None = None,
+    ready: Callable[[str], None] = lambda address: None,
+) -> None:
+    """Serve until interrupted; `ready` gets the address once it can be opened."""
     check_address(host, token)
     sys.setswitchinterval(_TURN)
-    live = Live(store, name)
+    live = Live(store, name, films)
     app = create_app(live, token)
     config = uvicorn.Config(
         app,
@@ -51,13 +62,12 @@ def run(store: str, name: str | None, host: str, port: int, token: str | None, *
         http=Impatient,
     )
     with _listening(host, port) as listener:
+        address = f"http://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}"
         if announce:
-            shown = f"[{host}]" if ":" in host else host
-            print(
-                f"crashbo: study {live.bench.ledger.name!r} at http://{shown}:{listener.getsockname()[1]}", flush=True
-            )
+            print(f"crashbo: study {live.bench.ledger.name!r} at {address}", flush=True)
             if token is not None:
                 print("Open it as  http://ADDRESS:PORT/#token=TOKEN", flush=True)
+        ready(address)
         try:
             _Server(config, live).run(sockets=[listener])
         finally:

@@ -8,7 +8,7 @@ its own `CrashSampler`. What is stored where:
 | where | key | what |
 |---|---|---|
 | trial, user attribute | `measured:NAME` | a measurement (`measure`) |
-| | `crashbo:state` | "crash", "stopped", "void", or "error": a FAIL by a caught exception, or without a cost |
+| | `crashbo:state` | "crash", "stopped", "void", "success" of one without a cost, or "error": another FAIL |
 | | `crashbo:reason` | why it failed, or the note of a success, text |
 | | `crashbo:blame` | names of the constraints that a crash violated, as told |
 | | `crashbo:censored` | names of the measurements that were cut off |
@@ -26,6 +26,7 @@ its own `CrashSampler`. What is stored where:
 | | `crashbo:who`, `crashbo:order` | who told it, and a number that grows with everything that is told |
 | study, user attribute | `crashbo:settings` | arguments of `declare`: space, constraints, risk, noise, lease ... |
 | | `crashbo:corrected:NUMBER` | correction of a finished trial; Optuna's own record cannot be changed |
+| | `crashbo:compared:ID` | a comparison of two trials: which was better, when, by whom, and whether it was taken back |
 | | `crashbo:halted` | that no trial is handed out at the bench: since when, by whom and why |
 | study, system attribute | `crashbo:memory:MODELS` | hyperparameters of the last fit, with which other workers begin |
 
@@ -36,6 +37,7 @@ How a stored trial is read (`records`):
 | COMPLETE, or PRUNED with a value | success; if the value is infinite, as any other FAIL |
 | FAIL marked "crash": `raise Crash`, `tell(crash=...)`, `study.tell(trial, state=FAIL)` | crash |
 | FAIL marked "stopped": `raise Stopped`, `tell(stopped=...)` | stopped |
+| FAIL marked "success": `tell(success=True)`, which Optuna has no state for | success, without a cost |
 | FAIL marked "void": `raise Void`, `tell(void=...)`, an exception that ends the study | void |
 | RUNNING past its lease, or FAIL with a heartbeat and no mark: a death | void; again at its setting: `on_death` |
 | any other FAIL: an exception that was caught, no cost, another sampler's | crash; void with `on_fail="void"` |
@@ -54,7 +56,7 @@ from crashbo.integrations.optuna.sampler import CrashSampler
 from crashbo.integrations.optuna.settings import Settings, declare, declared
 from crashbo.integrations.optuna.spaces import distributions_of
 from crashbo.integrations.optuna.stored import records
-from crashbo.integrations.optuna.telling import ask, measure, renew, tell, void_expired
+from crashbo.integrations.optuna.telling import ask, measure, prefer, renew, tell, void_expired
 
 __all__ = [
     "CrashSampler",
@@ -66,6 +68,7 @@ __all__ = [
     "distributions_of",
     "insight",
     "measure",
+    "prefer",
     "records",
     "renew",
     "tell",

@@ -187,7 +187,8 @@ def note(seen: Insight) -> str:
         lines += [f"- front: trial {t.number}, {cost_words(t.cost)}, at {_said(t.params)}" for t in seen.front]
         lines.append(f"- hypervolume: {seen.hypervolume():.6g}, up to {_said(seen.view.reference or {})}")
     elif (best := seen.best) is not None:
-        lines.append(f"- best: trial {best.number}, {number_of(best):.6g}, at {_said(best.params)}")
+        figure = "" if best.cost is None else f", {number_of(best):.6g}"
+        lines.append(f"- best: trial {best.number}{figure}, at {_said(best.params)}")
     if safest is not None:
         words = f"{cost_words(safest.cost, '')} expected, P(safe) {safest.p_safe:.2f}, at {_said(safest.params)}"
         lines.append(f"- recommended: {words.strip()}")

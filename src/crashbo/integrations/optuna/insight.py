@@ -43,7 +43,7 @@ class Insight:
     @cached_property
     def optimizer(self) -> Optimizer:
         """An Optimizer that goes on from here, in the params of `snapshot.axes`."""
-        return Optimizer.restored(self.snapshot.study, self.snapshot.trials, {})
+        return Optimizer.restored(self.snapshot.study, self.snapshot.trials, {}, self.snapshot.comparisons)
 
     @property
     def constraints(self) -> tuple[AnyConstraint, ...]:
@@ -65,7 +65,10 @@ class Insight:
 
     @property
     def best(self) -> Trial | None:
-        """The success with the best observed cost."""
+        """The success with the best observed cost; where trials were compared, the one of best expected worth."""
+        if self.snapshot.study.compared or self.snapshot.comparisons:
+            found = self.view.best
+            return None if found is None else replace(found, params=self.outward(found.params))
         return best_of(self.trials, self.snapshot.study.the_direction)
 
     @property

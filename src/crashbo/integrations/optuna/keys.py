@@ -18,3 +18,4 @@ WHO, ORDER = "crashbo:who", "crashbo:order"  # who told a trial, and its place i
 SETTINGS, CORRECTED = "crashbo:settings", "crashbo:corrected:"
 HALTED = "crashbo:halted"
 MEMORY = "crashbo:memory:"  # and a digest of what the models are of
+COMPARED = "crashbo:compared:"

@@ -204,7 +204,7 @@ def models_of(snapshot: Snapshot) -> tuple[Any, ...]:
 
 def _question(snapshot: Snapshot, seed: TrialSeed) -> tuple[Any, ...]:
     """Everything that a suggestion depends on, except the models' memory."""
-    return snapshot.trials, snapshot.voids, snapshot.study, seed
+    return snapshot.trials, snapshot.voids, snapshot.comparisons, snapshot.study, seed
 
 
 def _with(planned: Planned, single: Mapping[str, Any]) -> Planned:

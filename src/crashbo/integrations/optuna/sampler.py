@@ -160,7 +160,7 @@ class CrashSampler(BaseSampler):
         self, study: OptunaStudy, trial: FrozenTrial, state: TrialState, values: Sequence[float] | None
     ) -> None:
         """Store why a trial failed, just before Optuna stores that it did."""
-        if state != TrialState.FAIL or trial.user_attrs.get(keys.STATE) in ("crash", "stopped", "void"):
+        if state != TrialState.FAIL or trial.user_attrs.get(keys.STATE) in ("crash", "stopped", "success", "void"):
             return
         why, caught = _exception_of_the_trial()
         if why is _TOLD:

@@ -18,7 +18,7 @@ from crashbo.integrations.optuna.settings import Settings
 from crashbo.integrations.optuna.spaces import Axes, singles
 from crashbo.integrations.optuna.stored import Reading
 from crashbo.optimizer.optimizer import Optimizer
-from crashbo.optimizer.records import Trial
+from crashbo.optimizer.records import Comparison, Trial
 from crashbo.optimizer.study import Study
 from crashbo.optimizer.view import View
 from crashbo.search.design import Design
@@ -38,13 +38,14 @@ class Suggestion:
     p_model: float | None
     admissible: bool
     again: int | None = None  # number of the trial whose setting is tried once more, since its worker died
+    against: int | None = None  # number of the trial that it is to be compared with
 
     @staticmethod
     def again_at(dead: FrozenTrial) -> "Suggestion":
         """The setting of a trial whose worker died, as it was proposed."""
         said = dead.system_attrs.get(PROPOSAL) or {}
         safe = said.get("p_safe"), said.get("p_model"), said.get("admissible", True)
-        return Suggestion(params_of(dead), said.get("origin", "told"), *safe, dead.number)
+        return Suggestion(params_of(dead), said.get("origin", "told"), *safe, dead.number, said.get("against"))
 
 
 @dataclass(frozen=True)
@@ -82,6 +83,7 @@ class Snapshot:
     study: Study
     trials: tuple[Trial, ...]  # in the space's params
     voids: tuple[int, ...]  # their numbers
+    comparisons: tuple[Comparison, ...] = ()
     known: tuple[Trial, ...] = ()  # those of them that have no parameters beside the space's, in its params
 
     @staticmethod
@@ -99,6 +101,7 @@ class Snapshot:
             settings.study(axes.space, reading.direction, [t for t in read if t.counts]),
             tuple(t for t in placed if t.state != "void"),
             tuple(voids),
+            tuple(reading.comparisons),
             tuple(t for t in placed if t.state == "void" and voids[t.number] <= whole),
         )
 
@@ -109,7 +112,7 @@ class Snapshot:
 
     def view(self) -> View:
         """What the models say about these trials."""
-        return View.of(self.study, self.trials)
+        return View.of(self.study, self.trials, self.comparisons)
 
     def told(self, count: int | None = None) -> "Snapshot":
         """Only the told trials; with `count`, the first so many of them."""
@@ -138,7 +141,7 @@ class Snapshot:
             "memory": memory,
         }
         held = self.study.changed(self.study.space.with_fixed(self.axes.inward(fixed)))
-        optimizer = Optimizer.restored(held, (*self.trials, *self.known), state)
+        optimizer = Optimizer.restored(held, (*self.trials, *self.known), state, self.comparisons)
         met = {name: held.space.fixed[name] for name in held.space.contexts if name in held.space.fixed}
         for i, some in enumerate(optimizer.ask_stream(count, met or None)):
             memory = optimizer.state()["memory"] if i == 0 else memory  # the fit is that of the first
@@ -148,14 +151,17 @@ class Snapshot:
         """A point chosen by the user, with its P(safe) if that is known."""
         inward = self.axes.inward(params)
         known = any(t.counts for t in self.trials) and self.study.space.accepts(inward)
-        optimizer = Optimizer.restored(self.study, self.trials, {"memory": memory})
-        return Suggestion(dict(params), "start", float(optimizer.p_safe(inward)) if known else None, None, True)
+        optimizer = Optimizer.restored(self.study, self.trials, {"memory": memory}, self.comparisons)
+        rival = optimizer.best if self.study.compared else None
+        against = None if rival is None else rival.number
+        p_safe = float(optimizer.p_safe(inward)) if known else None
+        return Suggestion(dict(params), "start", p_safe, None, True, against=against)
 
     def _suggestion(self, trial: Trial, fixed: Mapping[str, Any]) -> Suggestion:
         p_safe, p_model = (None if p is None else float(p) for p in (trial.p_safe, trial.p_model))
         params = self.axes.outward(trial.params)
         params |= {name: value for name, value in fixed.items() if name in params}
-        return Suggestion(params, trial.origin, p_safe, p_model, bool(trial.admissible))
+        return Suggestion(params, trial.origin, p_safe, p_model, bool(trial.admissible), against=trial.against)
 
     def rivals(self, suggestion: Suggestion, under_way: Sequence[Trial]) -> list[int]:
         """Numbers of pending trials that others placed near the suggestion after this snapshot was taken.

@@ -14,6 +14,7 @@ from optuna import Study as OptunaStudy
 from optuna.distributions import BaseDistribution
 from optuna.trial import FrozenTrial, TrialState
 
+from crashbo.integrations.optuna import comparing
 from crashbo.integrations.optuna.corrections import Version
 from crashbo.integrations.optuna.deaths import Deaths, death, params_of
 from crashbo.integrations.optuna.keys import (
@@ -34,7 +35,7 @@ from crashbo.integrations.optuna.settings import Settings, declared_in, user_att
 from crashbo.integrations.optuna.spaces import Structure, common
 from crashbo.integrations.optuna.studies import direction_of, goals_of
 from crashbo.optimizer.objectives import Direction
-from crashbo.optimizer.records import Constraint, Fault, State, Trial
+from crashbo.optimizer.records import Comparison, Constraint, Fault, State, Trial
 from crashbo.optimizer.told import Told
 from crashbo.search.space import is_number
 
@@ -109,6 +110,11 @@ class Reading:
         )
         return [_corrected(t, self.attrs) for t in found]
 
+    @cached_property
+    def comparisons(self) -> list[Comparison]:
+        """The comparisons of trials that stand, in the order in which they were told."""
+        return [said.comparison for said in comparing.said_in(self.attrs) if not said.undone]
+
     def deaths(self, settings: Settings) -> Deaths:
         """The trials whose workers died."""
         return Deaths.among(self.trials, self.attrs, settings.lease, self.at)
@@ -168,7 +174,7 @@ class _Reader:
             params=params_of(trial),
             state=state,
             p_safe=proposal.get("p_safe"),
-            cost=self._cost(trial) if state == "success" else None,
+            cost=self._cost(trial) if state == "success" and trial.values else None,
             measured=measured,
             reason=reason,
             blame=tuple(attrs.get(BLAME, ())) if state == "crash" else (),
@@ -176,6 +182,7 @@ class _Reader:
             origin=proposal.get("origin", "start" if "fixed_params" in trial.system_attrs else "told"),
             admissible=proposal.get("admissible", True),
             p_model=proposal.get("p_model"),
+            against=proposal.get("against"),
             reached=_readings(attrs.get(REACHED)) if state == "crash" else {},
             rises=_readings(attrs.get(RISES)) if state == "crash" else {},
             as_run=dict(attrs.get(RAN) or {}) if state != "pending" else {},
@@ -204,6 +211,7 @@ class _Reader:
         if said in (
             "crash",
             "stopped",
+            "success",
             "void",
         ):  # written before Optuna stores the end, which counts even if the worker died
             return said, reason

@@ -3,6 +3,8 @@
 May import optimizer and below, and Optuna.
 """
 
+import time
+import uuid
 from collections.abc import Mapping
 from typing import Any, Unpack
 
@@ -12,6 +14,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from crashbo.integrations.optuna import writing
 from crashbo.integrations.optuna.clock import lease_of
+from crashbo.integrations.optuna.comparing import SaidOfTwo
 from crashbo.integrations.optuna.corrections import Correction, Version
 from crashbo.integrations.optuna.deaths import EXPIRED, expired
 from crashbo.integrations.optuna.keys import CONTEXT, DEATH, MEASURED
@@ -19,7 +22,8 @@ from crashbo.integrations.optuna.settings import Settings, declared
 from crashbo.integrations.optuna.spaces import holds, space_of
 from crashbo.integrations.optuna.stored import Reading, died, first_told, records
 from crashbo.integrations.optuna.writing import End
-from crashbo.optimizer.records import Trial
+from crashbo.optimizer.comparing import compared
+from crashbo.optimizer.records import Comparison, Trial
 from crashbo.optimizer.told import Said, Told, judge, takes_said
 from crashbo.search.space import is_number
 
@@ -91,11 +95,26 @@ def tell(study: OptunaStudy, trial: optuna.Trial | int, *, replace: bool = False
         Correction.of(reading.attrs, before, first_told(found, settings)).changed(Version(told), "tell").write(study)
     else:
         writing.note(study, found._trial_id, told)
-        if told.state == "success":
+        if told.cost is not None:
             study.tell(number, writing.values_of(told, study))
         else:
             study.tell(number, state=TrialState.FAIL)
     return records(study)[number]
+
+
+def prefer(study: OptunaStudy, better: int, worse: int, tie: bool = False) -> Comparison:
+    """Say which of two successes, by their numbers, was better, as `Optimizer.prefer` does; stored for all workers.
+
+    Args:
+        study: any study.
+        better: number of a trial.
+        worse: number of another.
+        tie: both were about the same.
+    """
+    trials = {trial.number: trial for trial in records(study)}
+    said = SaidOfTwo(uuid.uuid4().hex, compared(trials, better, worse, tie), time.time())
+    said.write(study)
+    return said.comparison
 
 
 def renew(trial: optuna.Trial, seconds: float) -> None:

@@ -35,7 +35,7 @@ _LONGEST = 2000  # characters of a reason
 def attrs_of(told: Told, study: OptunaStudy) -> dict[str, Any]:
     """What Optuna has no field for, as attributes of the trial."""
     attrs: dict[str, Any] = {keys.MEASURED + name: value for name, value in told.measured.items()}
-    if told.state != "success":
+    if told.state != "success" or told.cost is None:
         attrs |= {keys.STATE: told.state, keys.REASON: told.reason[:_LONGEST]}
     elif told.reason:
         attrs[keys.REASON] = told.reason[:_LONGEST]
@@ -76,7 +76,7 @@ class End:
     @property
     def state(self) -> TrialState:
         """Optuna's state for it."""
-        return TrialState.COMPLETE if self.told.state == "success" else TrialState.FAIL
+        return TrialState.COMPLETE if self.told.cost is not None else TrialState.FAIL
 
 
 def write(study: OptunaStudy, ends: Sequence[End]) -> list[bool]:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
+from crashbo.models.hidden_cost import ComparedPosterior
 from crashbo.models.latent import Posterior, relative_noise_std
 from crashbo.optimizer.checks.finding import Finding, amount, listed
 from crashbo.optimizer.records import Trial
@@ -48,7 +49,7 @@ def bounds(view: View, shown: Callable[[Params], Params] = lambda params: params
     if models is None or models.cost is None or study.objectives:  # a front has ends at bounds more often than not
         return
     best = _best(view)
-    if len(best) < _BEST:
+    if len(best) < _BEST or isinstance(models.cost, ComparedPosterior):
         return
     X = np.array([study.space.encode(t.params) for t in best])
     common = [e for e in _edges(view, X[0]) if 2 * np.sum(np.abs(X[:, e.column] - e.end) <= _AT) > _BEST]

@@ -46,9 +46,9 @@ def courses(view: View) -> list[Course]:
     if models is None:
         return []
     seen, found = observations(study, view.trials), []
-    if models.cost is not None:
+    if models.cost is not None and models.known.costed.any():
         known, Y = models.known, models.cost.data.Y[:, : models.successes]
-        costed = np.flatnonzero(known.costed)
+        costed = np.flatnonzero(known.judged)
         signs = dict(zip(study.objectives, study.signs.tolist(), strict=True)) or {"cost": study.sign}
         for (name, sign), y, h in zip(signs.items(), Y, models.cost.hypers, strict=True):
             here = ~np.isnan(y)
