@@ -71,6 +71,9 @@ def test_a_study_says_what_it_is():
     optimizer.tell({"knee": 0.5, "hip": 0.25}, cost=1.5)
     optimizer.tell({"knee": 1.0, "hip": 1.0}, crash=True)
     assert repr(optimizer) == "<Optimizer of knee, hip: 1 success, 1 crash; best 1.5 at {'knee': 0.5, 'hip': 0.25}>"
+    compared = crashbo.Optimizer(SPACE, cost="compared")
+    compared.tell({"x": 0.5}, success=True)
+    assert repr(compared) == "<Optimizer of x: 1 success>"
     several = crashbo.Optimizer(SPACE, objectives={"time": "minimize", "yield": "maximize"})
     several.tell({"x": 0.5}, cost={"time": 1.0, "yield": 2.0})
     assert repr(several) == "<Optimizer of x: 1 success>"

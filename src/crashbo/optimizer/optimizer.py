@@ -473,7 +473,8 @@ class Optimizer:
     def __repr__(self) -> str:
         states = Counter(t.state for t in self.trials)
         counts = ", ".join(f"{count} {state}" for state, count in states.items()) or "no trials"
-        best = None if self.study.objectives else self.best  # a front would have to be fitted
+        fitted = self.study.objectives or self.study.compared or self._comparisons  # what is best takes a fit to say
+        best = None if fitted else self.best
         brought = "" if best is None else f"; best {best.cost:g} at {best.params}"
         return f"<Optimizer of {', '.join(self.space.parameters)}: {counts}{brought}>"
 
