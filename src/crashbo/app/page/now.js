@@ -80,10 +80,12 @@ export class Now {
 
   // Another trial: its own draft, and a second in which a click meant for the last one does nothing.
   turn(number) {
-    if (number !== this.number) this.resting = performance.now() + REST;
+    if (number !== this.number) { // else news of other trials: what was said of this one stays
+      this.resting = performance.now() + REST;
+      this.complain("");
+    }
     this.number = number;
     this.fields();
-    this.complain("");
     clearTimeout(this.waking);
     this.waking = setTimeout(() => this.arm(), REST + 20);
   }
@@ -91,7 +93,7 @@ export class Now {
   told(number) { // by this page
     this.drafts.delete(number);
     this.store();
-    if (this.number === number) { this.number = null; this.resting = performance.now() + REST; }
+    if (this.number === number) { this.number = null; this.resting = performance.now() + REST; this.complain(""); }
   }
 
   choose(number) { this.turn(number); this.draw(this.open()); }
