@@ -71,7 +71,7 @@ ROWS = {
 _STANDARD = frozenset(sys.stdlib_module_names) | {"crashbo"}
 _CORE = _STANDARD | {"numpy", "scipy"}
 FOREIGN = (
-    dict.fromkeys(("lines", "processes", "version"), _STANDARD)
+    dict.fromkeys(("extras", "lines", "processes", "version"), _STANDARD)
     | {"workers": _STANDARD | {"cloudpickle"}}
     | dict.fromkeys(("numerics", "models", "search", "strategies", "optimizer", "__init__"), _CORE)
 )

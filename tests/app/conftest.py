@@ -9,6 +9,7 @@ from jumper import SAID
 pytest.importorskip("optuna", reason="Optuna is not installed: pip install 'crashbo[app]'")
 
 from crashbo.app.bench import Bench, Definition
+from crashbo.app.cli import main
 
 
 @pytest.fixture
@@ -19,6 +20,19 @@ def store(tmp_path):
 @pytest.fixture
 def bench(store):
     return Bench.create(store, Definition.of(SAID))
+
+
+@pytest.fixture
+def crashbo(capsys, store, monkeypatch):
+    """Runs a command: exit code, standard output, standard error."""
+    monkeypatch.setenv("CRASHBO_STORE", store)
+
+    def run(*arguments):
+        code = main(list(arguments))
+        said = capsys.readouterr()
+        return code, said.out, said.err
+
+    return run
 
 
 @pytest.fixture(scope="session")

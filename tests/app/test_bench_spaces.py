@@ -7,14 +7,13 @@ import pytest
 
 pytest.importorskip("fastapi", reason="FastAPI is not installed: pip install 'crashbo[app]'")
 from fastapi.testclient import TestClient
+from test_service import HOME, Quiet
 
 from crashbo.app import report
 from crashbo.app.bench import Bench, Definition, Told, table
 from crashbo.app.bench.overview import Overview
 from crashbo.app.cli import main
 from crashbo.app.server.api import create_app
-from crashbo.app.server.ask_queue import AskQueue
-from crashbo.app.server.live import Live
 
 TOML = """
 name = "solver"
@@ -38,22 +37,6 @@ def ruled(store, tmp_path):
     path = Path(tmp_path, "solver.toml")
     path.write_text(TOML)
     return Bench.create(store, Definition.from_toml(path))
-
-
-class Calm(Live):
-    """A study without worker processes: trials are chosen here."""
-
-    def __init__(self, store):
-        super().__init__(store)
-        self.bench = Bench.open(store)
-        self.asks = AskQueue(self.bench)
-        self.asks.start()
-
-    def start(self):
-        """Nothing to start."""
-
-    def stop(self):
-        """Nothing to stop."""
 
 
 def told(bench, trials):
@@ -127,7 +110,7 @@ def _said():
 
 
 def test_the_service_takes_a_context_and_what_ran(ruled, store):
-    client = TestClient(create_app(Calm(store), None), base_url="http://127.0.0.1:8765", raise_server_exceptions=False)
+    client = TestClient(create_app(Quiet(store), None), base_url=HOME, raise_server_exceptions=False)
     study = client.get("/api/state").json()["study"]
     assert study["rules"] == ["10 * step <= levels", "drive <= 1.2 - temperature / 50"]
     kinds = {p["name"]: (p["kind"], p.get("step"), p["when"], p.get("ordered")) for p in study["parameters"]}

@@ -8,21 +8,6 @@ import sys
 import pytest
 
 from crashbo.app.bench import Bench
-from crashbo.app.cli import main
-
-
-@pytest.fixture
-def crashbo(capsys, store, monkeypatch):
-    """Runs a command: exit code, standard output, standard error."""
-    monkeypatch.setenv("CRASHBO_STORE", store)
-
-    def run(*arguments):
-        code = main(list(arguments))
-        said = capsys.readouterr()
-        return code, said.out, said.err
-
-    return run
-
 
 NEW = ("new", "jump", "--param", "knee=0:1", "--param", "rate=1e-4:1:log", "--param", "gait=trot,bound")
 

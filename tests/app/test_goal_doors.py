@@ -10,7 +10,6 @@ from crashbo.app import report
 from crashbo.app.bench import Bench, Definition, Told, table
 from crashbo.app.bench.overview import Overview
 from crashbo.app.bench.runner import NotFinite, parse_result
-from crashbo.app.cli import main
 from crashbo.app.gathered import gather
 
 GOALS = {"time": "minimize", "load": "minimize"}  # the load is what crashes it, too
@@ -36,18 +35,6 @@ def crane(store):
     for x, y in np.random.default_rng(0).random((12, 2)).round(3).tolist():
         bench.add({"x": x, "y": y}, outcome(x, y))
     return bench
-
-
-@pytest.fixture
-def crashbo(capsys, store, monkeypatch):
-    monkeypatch.setenv("CRASHBO_STORE", store)
-
-    def run(*arguments):
-        code = main(list(arguments))
-        said = capsys.readouterr()
-        return code, said.out, said.err
-
-    return run
 
 
 def test_a_definition_keeps_its_goals(crane, store):
