@@ -182,13 +182,6 @@ class Space:
                 raise ValueError(f"{name} must {p.rule()}; got {params[name]!r}. Mend it, or widen the space.")
         return {name: self.parameters[name].plain(params[name]) for name in self.existing(params)}
 
-    def _needed(self, params: Any) -> list[str]:
-        """The parameters that params must name."""
-        if not self.conditions.conditional or not isinstance(params, Mapping):
-            return list(self.parameters)
-        needed = {*self.existing(params), *self.conditions.lacking(params)}
-        return [name for name in self.parameters if name in needed]
-
     def check_proposable(self, what: str, params: Params) -> dict[str, Any]:
         """The params, checked, if they break no rule."""
         found = self.check(params)
