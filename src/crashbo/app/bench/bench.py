@@ -152,9 +152,12 @@ class Bench:
 
     def check_asked(self, asked: Asked) -> None:
         """Refuse a request with invalid values, or without the study's context."""
+        settings = self._open[0]  # as last read: `ask_each` reads them again
+        self._check_asked(asked, declared_in(self.ledger.attrs) if settings is None else settings)
+
+    def _check_asked(self, asked: Asked, settings: Settings) -> None:
         asked.check()
-        structure = declared_in(self.ledger.study.user_attrs).structure
-        if structure.contexts or asked.context:
+        if settings.structure.contexts or asked.context:
             self.definition.space.in_context(asked.context)
 
     def ask_batch(self, asked: Sequence[Asked]) -> list[Trial]:
@@ -169,8 +172,9 @@ class Bench:
             asked: the requests.
             onward: whether more from the last fit will do, of which what was told since knows nothing.
         """
+        settings = declared_in(self.ledger.attrs)
         for each in asked:
-            self.check_asked(each)
+            self._check_asked(each, settings)
         if not self.ledger.has_parameters:
             raise Conflict("study must have parameters to be asked; it has none. Make it with: crashbo new")
         given: set[int] = set()  # indices in `asked`

@@ -143,9 +143,9 @@ class Ledger:
 
     def own(self, number: int) -> tuple[dict[str, Any], Told]:
         """Params and outcome of a trial as first written, whatever corrected it."""
-        reading = self.read()
-        frozen = reading.trials[number]
-        return dict(frozen.params), stored.first_told(frozen, reading.declared)
+        storage, settings = self.study._storage, declared_in(self.attrs).with_goals(self.goals)
+        frozen = storage.get_trial(storage.get_trial_id_from_study_id_trial_number(self.study._study_id, number))
+        return dict(frozen.params), stored.first_told(frozen, settings)
 
     def set_attr(self, key: str, value: Any) -> None:
         """Write an attribute of the study, completely or not at all."""

@@ -169,12 +169,15 @@ class Snapshot:
         A point that repeats a told trial does so on purpose: with its budget spent, a study repeats what is proven.
         """
         x = self._at(self.axes.inward(suggestion.params))
-        if any(t.state != "pending" and np.abs(self._at(t.params) - x).max() < _SAME for t in self.trials):
-            return []
         known = {t.number: t.params for t in self.trials}
         placed = {t.number: self.axes.inward(t.params) for t in under_way if self.axes.place(t.params)}
         news = {number: params for number, params in placed.items() if known.get(number) != params}
-        return [number for number, params in news.items() if np.abs(self._at(params) - x).max() < _NEAR]
+        near = [number for number, params in news.items() if np.abs(self._at(params) - x).max() < _NEAR]
+        return [] if near and self._repeats(x) else near
+
+    def _repeats(self, x: Any) -> bool:
+        """Whether a told trial was at x."""
+        return any(t.state != "pending" and np.abs(self._at(t.params) - x).max() < _SAME for t in self.trials)
 
     def _at(self, params: Mapping[str, Any]) -> Any:
         return self.axes.space.encode(params)
