@@ -142,3 +142,13 @@ def test_the_command_line_takes_a_context_and_what_ran(ruled, store, capsys):
     assert json.loads(capsys.readouterr().out)["as_run"]["temperature"] == 12.5
     assert main(["ask", "--store", store]) != 0
     assert "context must give 'temperature'" in capsys.readouterr().err
+
+
+def test_a_bench_says_which_trials_broke_a_rule(tmp_path):
+    said = {"name": "ruled", "parameters": {"x": [0, 1], "y": [0, 1]}, "rules": ["x <= y"]}
+    bench = Bench.create(str(tmp_path / "ruled.db"), Definition.of(said))
+    for x in (0.2, 0.9):
+        bench.add({"x": x, "y": 0.5}, Told.of(cost=x))
+    (finding,) = [f for f in bench.insight().check() if f.kind == "rule"]
+    assert finding.trials == (1,)
+    assert "the rule" in finding.remedy

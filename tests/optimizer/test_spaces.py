@@ -147,6 +147,9 @@ def test_what_breaks_a_rule_is_kept_with_one_warning():
         warnings.simplefilter("error")
         optimizer.tell({"x": 0.8, "y": 0.1}, cost=-4.0)
     assert optimizer.best.params == {"x": 0.9, "y": 0.1}
+    (finding,) = [f for f in optimizer.check() if f.kind == "rule"]
+    assert finding.trials == (0, 1)
+    assert "'x <= y' was broken by trials 0 and 1" in finding.words
     run(optimizer, lambda params: params["y"] - params["x"], 8)
     with pytest.raises(ValueError, match="params must keep every rule"):
         optimizer.confirm(2, {"x": 0.9, "y": 0.1})

@@ -1,4 +1,4 @@
-"""What changes over the trials, how they scatter, and where they were void.
+"""What changes over the trials, how they scatter, where they were void, and which broke a rule.
 
 May import strategies and below.
 """
@@ -150,3 +150,17 @@ def voids(view: View) -> Iterator[Finding]:
         "as such.",
         strength=evidence - _LEAST_VOIDS,
     )
+
+
+def rules(view: View) -> Iterator[Finding]:
+    """Trials that ran where a rule says that nothing can."""
+    told = [t for t in view.trials if t.counts]
+    for rule in view.study.space.rules:
+        numbers = tuple(t.number for t in told if not rule.holds(t.ran, rounded=True))
+        if numbers:
+            yield Finding(
+                "rule",
+                f"The rule {rule.words!r} was broken by {named(numbers)}, and nothing is proposed there.",
+                numbers,
+                "Correct what they ran at, or the rule; they are learnt from all the same.",
+            )

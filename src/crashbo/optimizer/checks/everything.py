@@ -18,6 +18,7 @@ CHECKS: tuple[Check, ...] = (
     crashes.glitches,
     course.noise,
     course.voids,
+    course.rules,
     course.drift,
     course.scatter,
     crashes.cause,
