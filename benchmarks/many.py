@@ -27,7 +27,7 @@ import crashbo
 from crashbo.models import hyperpriors
 from crashbo.optimizer.observed import observations
 from crashbo.problems import families
-from crashbo.search import surrogates
+from crashbo.search import fitting
 from crashbo.search.acquisition import LogGamma
 
 DIMENSION = 4
@@ -71,8 +71,8 @@ def exact(names: list[str], seeds: range, n: int) -> None:
             optimizer = study(families.get(name, DIMENSION, seed), n, seed)
             seen = observations(optimizer.study, optimizer.trials)
             priors = hyperpriors.of_cost(DIMENSION), hyperpriors.of_crash(DIMENSION)
-            took_all, whole = timed(lambda: surrogates._of_all(seen, None, *priors, "marginal", True))  # noqa: B023
-            took, many = timed(lambda: surrogates.fit_surrogates(seen))  # noqa: B023
+            took_all, whole = timed(lambda: fitting._of_all(seen, None, *priors, "marginal", True))  # noqa: B023
+            took, many = timed(lambda: fitting.fit_surrogates(seen))  # noqa: B023
             places = random_places(1000), about_the_best(seen, whole, 500)
             gaps = [np.abs(np.exp(LogGamma(many.ensemble)(X)) - np.exp(LogGamma(whole.ensemble)(X))) for X in places]
             near = [float(np.mean(gap < WITHIN)) for gap in gaps]

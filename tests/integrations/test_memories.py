@@ -55,7 +55,7 @@ def test_a_worker_that_joins_begins_with_what_another_has_learnt(stored, monkeyp
     def refuse(*args, **kwargs):
         raise AssertionError("hyperparameters were fitted again")
 
-    monkeypatch.setattr("crashbo.search.surrogates.fit", refuse)
+    monkeypatch.setattr("crashbo.search.fitting.fit", refuse)
     trial = second.ask(SPACE)
     assert fitted_by(second)["fitted_at"] == 45
     assert set(trial.params) == {"knee", "hip"}

@@ -9,7 +9,7 @@ import pytest
 from machines import SPACE, run, telling
 
 import crashbo
-from crashbo.search import surrogates
+from crashbo.search import fitting
 from crashbo.strategies import base
 
 HERE, THERE = {"x": 0.2, "y": 0.3}, {"x": 0.9, "y": 0.8}
@@ -303,7 +303,7 @@ def test_options_that_are_tuples_survive_saving():
 
 def test_looking_before_asking_costs_no_second_fit(monkeypatch):
     fits = []
-    fit = surrogates.fit_surrogates
+    fit = fitting.fit_surrogates
     monkeypatch.setattr("crashbo.strategies.base.fit_surrogates", lambda *a, **k: fits.append(1) or fit(*a, **k))
     optimizer = study()
     for x in np.random.default_rng(2).random((6, 2)):

@@ -9,7 +9,7 @@ from crashbo import Optimizer, Unmeasured
 from crashbo.optimizer.observed import observations
 from crashbo.optimizer.view import View
 from crashbo.search.calibration import Calibration
-from crashbo.search.surrogates import fit_surrogates
+from crashbo.search.fitting import fit_surrogates
 
 POINTS = [{"x": x, "y": y} for x in (0.1, 0.5, 0.9) for y in (0.2, 0.8)]
 NAMES = ("load", "other")

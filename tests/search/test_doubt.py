@@ -6,7 +6,8 @@ import pytest
 from crashbo.models import hyperpriors
 from crashbo.search import doubt
 from crashbo.search.candidates import Box, Screen
-from crashbo.search.surrogates import Observations, fit_surrogates
+from crashbo.search.fitting import fit_surrogates
+from crashbo.search.observations import Observations
 
 NOISE = 0.01
 

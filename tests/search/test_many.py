@@ -15,7 +15,7 @@ from crashbo.optimizer.observed import observations
 from crashbo.optimizer.view import View
 from crashbo.search import selection
 from crashbo.search.acquisition import LogGamma
-from crashbo.search.surrogates import _of_all, fit_surrogates, hyperpriors
+from crashbo.search.fitting import _of_all, fit_surrogates, hyperpriors
 
 SPACE = {"x": (0.0, 1.0), "y": (0.0, 1.0)}
 FEW, BOUNDARY, KNOWN, EXACT, SMALL = 30, 30, 60, 70, 40

@@ -9,7 +9,8 @@ from crashbo.models import hyperpriors, latent
 from crashbo.search.acquisition import LogEI
 from crashbo.search.calibration import Calibration
 from crashbo.search.costs import CostScale
-from crashbo.search.surrogates import Observations, fit_surrogates
+from crashbo.search.fitting import fit_surrogates
+from crashbo.search.observations import Observations
 
 D = 2
 

@@ -8,9 +8,9 @@ import pytest
 
 import crashbo
 from crashbo import problems, strategies
+from crashbo.search.observations import Observations
 from crashbo.search.risk import Paper
 from crashbo.search.space import Space
-from crashbo.search.surrogates import Observations
 from crashbo.strategies import floor_padding, informed, penalties, safeopt
 from crashbo.strategies.base import Task
 

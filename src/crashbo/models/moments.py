@@ -22,7 +22,7 @@ from crashbo.numerics.linalg import SitePosterior, product, times, within
 
 Array = NDArray[np.float64]
 
-# judgement: for speed alone; _SMALL covers every ensemble of a search, see search.surrogates._UNSURE
+# judgement: for speed alone; _SMALL covers every ensemble of a search, see search.fitting._UNSURE
 _AT_ONCE, _LEAST = 2**15, 128  # covariances that fit a cache beside their products; fewest points at once
 _SMALL = 200  # trials up to which all posteriors are stacked, with NumPy: its BLAS does such products in one thread
 

@@ -14,9 +14,10 @@ from crashbo.optimizer.records import Comparison, Constraint, Trial
 from crashbo.optimizer.study import Study
 from crashbo.search.calibration import Calibration
 from crashbo.search.dead_ends import NOWHERE, DeadEnds
+from crashbo.search.observations import Observations
 from crashbo.search.risk import length_of
 from crashbo.search.space import Space
-from crashbo.search.surrogates import Memory, Observations, Surrogates
+from crashbo.search.surrogates import Memory, Surrogates
 from crashbo.search.trip_levels import tilts
 from crashbo.strategies.base import Task
 

@@ -32,9 +32,10 @@ from crashbo.optimizer.view import Prediction, Recommendation, Threshold, View
 from crashbo.optimizer.voids import too_many
 from crashbo.search import own
 from crashbo.search.design import Design
+from crashbo.search.observations import Observations
 from crashbo.search.risk import is_bold, is_spent
 from crashbo.search.space import Params, Space
-from crashbo.search.surrogates import Memory, Observations, Surrogates
+from crashbo.search.surrogates import Memory, Surrogates
 from crashbo.strategies.base import Proposal, Task, checked_proposal
 
 Array = NDArray[np.float64]

@@ -21,10 +21,10 @@ from crashbo.optimizer.keywords import spelled_out
 from crashbo.optimizer.objectives import Direction, check_reference, objectives_of, reference_of
 from crashbo.optimizer.records import AnyConstraint, Constraint, Trial, constraints_of
 from crashbo.search import own
+from crashbo.search.fitting import PosteriorOver
 from crashbo.search.risk import Risk, risk_of
 from crashbo.search.rules import Rule, rules_of, rules_out
 from crashbo.search.space import Space, is_number
-from crashbo.search.surrogates import PosteriorOver
 from crashbo.strategies.base import Strategy
 
 Constraints = Sequence[str | AnyConstraint] | str | AnyConstraint

@@ -26,13 +26,15 @@ from crashbo.optimizer.records import AnyConstraint, Comparison, Constraint, Tri
 from crashbo.optimizer.study import Study, best_of, checked
 from crashbo.search import candidates, recommend
 from crashbo.search.causes import Causes, causes
+from crashbo.search.fitting import fit_surrogates
 from crashbo.search.front import Front
 from crashbo.search.limits import ceilings, limits
+from crashbo.search.observations import Observations
 from crashbo.search.preferences import Compared
 from crashbo.search.risk import TOLERANCE, Paper, Situation, floor_of, length_of
 from crashbo.search.safety import Safety
 from crashbo.search.space import Params, Space, is_number
-from crashbo.search.surrogates import Observations, Surrogates, fit_surrogates
+from crashbo.search.surrogates import Surrogates
 
 Array = NDArray[np.float64]
 

@@ -26,7 +26,8 @@ from crashbo.models.parametrisation import Parametrisation
 from crashbo.models.thresholds import Profile
 from crashbo.models.warps import Warp, warps
 from crashbo.search.costs import ENOUGH
-from crashbo.search.surrogates import Observations, Surrogates
+from crashbo.search.observations import Observations
+from crashbo.search.surrogates import Surrogates
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.intp]

@@ -19,7 +19,8 @@ from crashbo.models import hyperpriors
 from crashbo.models.crash import CrashModel, hybrid_data, parametrise_all
 from crashbo.models.fit import Fit, fit
 from crashbo.search.costs import ENOUGH
-from crashbo.search.surrogates import Observations, Surrogates
+from crashbo.search.observations import Observations
+from crashbo.search.surrogates import Surrogates
 
 Array = NDArray[np.float64]
 Bools = NDArray[np.bool_]

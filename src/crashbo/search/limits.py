@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from crashbo.search.causes import RIVAL
-from crashbo.search.surrogates import Observations, Surrogates
+from crashbo.search.observations import Observations
+from crashbo.search.surrogates import Surrogates
 
 Array = NDArray[np.float64]
 

@@ -40,7 +40,7 @@ _AT_ONCE = 2**20  # judgement: distances that are computed at a time, for memory
 
 
 class Trials(Protocol):
-    """What decides: `search.surrogates.Observations` is one."""
+    """What decides: `search.observations.Observations` is one."""
 
     @property
     def X(self) -> Array:

@@ -10,9 +10,9 @@ from dataclasses import asdict, is_dataclass, replace
 from typing import Any
 
 from crashbo.search import own
+from crashbo.search.observations import GivenThreshold
 from crashbo.search.risk import Paper, Price, Risk
 from crashbo.search.space import Space
-from crashbo.search.surrogates import GivenThreshold
 from crashbo.strategies import eic_classifier, eicc, eicc_batch, floor_padding, random, sobol
 from crashbo.strategies.base import Demanding, Further, Proposal, Strategy, Task
 from crashbo.strategies.eic import Eic

@@ -13,11 +13,13 @@ from numpy.typing import NDArray
 
 from crashbo.search.calibration import Calibration
 from crashbo.search.dead_ends import NOWHERE, DeadEnds
+from crashbo.search.fitting import PosteriorOver, fit_surrogates
 from crashbo.search.limits import ceilings
+from crashbo.search.observations import GivenThreshold, Observations
 from crashbo.search.risk import Paper, Risk
 from crashbo.search.safety import Safety
 from crashbo.search.space import Space
-from crashbo.search.surrogates import GivenThreshold, Memory, Observations, PosteriorOver, Surrogates, fit_surrogates
+from crashbo.search.surrogates import Memory, Surrogates
 
 Array = NDArray[np.float64]
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from crashbo.models.ensemble import Ensemble
+from crashbo.search.observations import GivenThreshold
 from crashbo.search.risk import Paper
 from crashbo.search.space import Space
-from crashbo.search.surrogates import GivenThreshold
 from crashbo.strategies import eicc, informed
 from crashbo.strategies.base import Proposal, Task
 

@@ -16,7 +16,7 @@ from crashbo.models.hybrid import HybridData
 from crashbo.models.hyperpriors import of_crash
 from crashbo.models.latent import Posterior
 from crashbo.models.parametrisation import parametrise
-from crashbo.search.surrogates import GivenThreshold, Observations
+from crashbo.search.observations import GivenThreshold, Observations
 
 Array = NDArray[np.float64]
 

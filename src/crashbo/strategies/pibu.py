@@ -25,8 +25,9 @@ from crashbo.search import candidates
 from crashbo.search.acquisition import Flat, LogGamma
 from crashbo.search.candidates import Box, Screen
 from crashbo.search.costs import fit_cost
+from crashbo.search.observations import Observations
 from crashbo.search.risk import STEEP, Score
-from crashbo.search.surrogates import Observations, with_pending
+from crashbo.search.surrogates import with_pending
 from crashbo.strategies.base import Proposal, Task
 
 Array = NDArray[np.float64]

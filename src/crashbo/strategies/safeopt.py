@@ -28,8 +28,8 @@ from crashbo.numerics.kernels import SQUARED_EXPONENTIAL
 from crashbo.search.acquisition import LogGamma
 from crashbo.search.candidates import is_taken
 from crashbo.search.costs import fit_cost
+from crashbo.search.observations import GivenThreshold, Observations
 from crashbo.search.space import Choice, Parameter, Space
-from crashbo.search.surrogates import GivenThreshold, Observations
 from crashbo.strategies import informed
 from crashbo.strategies.base import Proposal, Task
 

@@ -17,7 +17,7 @@ from crashbo.integrations.optuna.snapshot import Snapshot
 from crashbo.optimizer import saving
 
 _MANY = 100  # trials from which a fit takes longer than a look into the storage; judgement: 0.2 s
-_DUE = 1.03  # growth of the trials at which hyperparameters may be fitted again; that of search.surrogates
+_DUE = 1.03  # growth of the trials at which hyperparameters may be fitted again; that of search.fitting
 
 
 def recalled(study: OptunaStudy, snapshot: Snapshot, own: Any) -> Any:
