@@ -152,3 +152,12 @@ def test_a_bench_says_which_trials_broke_a_rule(tmp_path):
     (finding,) = [f for f in bench.insight().check() if f.kind == "rule"]
     assert finding.trials == (1,)
     assert "the rule" in finding.remedy
+
+
+def test_a_command_is_run_in_a_context_and_says_what_it_met(ruled, store, capsys):
+    said = json.dumps({"cost": 1.0, "context": {"temperature": 13.5}})
+    assert main(["run", "--store", store, "--context", "temperature=12", "--", "echo", said]) == 0
+    assert ruled.trials[-1].params["temperature"] == 12.0
+    assert ruled.trials[-1].ran["temperature"] == 13.5
+    assert main(["run", "--store", store, "--", "echo", said]) == 2
+    assert "context must give 'temperature'" in capsys.readouterr().err

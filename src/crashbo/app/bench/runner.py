@@ -13,7 +13,7 @@ import math
 import re
 import signal
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from typing import Any, Literal
@@ -43,14 +43,23 @@ class NotFinite(ValueError):
     """A command said its cost, but that is no finite number."""
 
 
-def run_trial(bench: Bench, command: Sequence[str], style: Style, rules: RunRules, workers: Workers) -> Trial:
+def run_trial(
+    bench: Bench,
+    command: Sequence[str],
+    style: Style,
+    rules: RunRules,
+    workers: Workers,
+    context: Mapping[str, Any] | None = None,
+) -> Trial:
     """Ask for a trial, run the command on it in a worker (of `launcher.run_command`), and tell the outcome.
+
+    The context is what is met now; the command may say what it really was.
 
     Raises:
         NotFinite: if the study says so; the trial is void.
     """
     limits = rules.limits  # refused, if at all, before a trial is asked for
-    trial = bench.ask(lease=_LEASE)
+    trial = bench.ask(lease=_LEASE, context=context)
     with _kept_alive(bench, trial.number):
         try:
             told = _outcome(workers.submit(*_call(command, trial.params, style), limits), rules)

@@ -16,7 +16,7 @@ from crashbo.app.commands.common import (
     rules_in,
     study_options,
 )
-from crashbo.app.commands.trial import trial_text
+from crashbo.app.commands.trial import readings, trial_text
 from crashbo.app.launcher import run_command
 from crashbo.app.text import counted
 from crashbo.extras import needs
@@ -41,6 +41,13 @@ def add_to(commands: Any) -> None:
     run.add_argument(
         "--max-voids", type=int, default=5, metavar="N", help="stop after N voids in a row (default: %(default)s)"
     )
+    run.add_argument(
+        "--context",
+        action="append",
+        default=[],
+        metavar="NAME=X",
+        help='what is met now; a result with "context": {"NAME": X} says what it really was',
+    )
     run.add_argument("words", nargs="+", metavar="-- COMMAND", help="after two dashes")
     study_options(run)
     rule_options(run, "rules, by default the study's")
@@ -63,9 +70,10 @@ def _run_trials(options: argparse.Namespace, workers: Workers) -> Answer:
     bench = bench_of(options)
     definition = bench.definition
     rules = replace(definition.run, **rules_in(options))
+    context = readings(options, "context")
     done, voids = 0, 0
     for turn in range(options.trials):
-        trial = run_trial(bench, options.words, "flags" if options.flags else "json", rules, workers)
+        trial = run_trial(bench, options.words, "flags" if options.flags else "json", rules, workers, context)
         done += 1
         voids = voids + 1 if trial.state == "void" else 0
         if options.json:

@@ -92,7 +92,7 @@ def add_to(commands: Any) -> None:
 def _ask(options: argparse.Namespace) -> Answer:
     bench = bench_of(options)
     with patience("choosing the next trial"):
-        trial = bench.ask(request=options.request, lease=options.lease, context=_readings(options, "context"))
+        trial = bench.ask(request=options.request, lease=options.lease, context=readings(options, "context"))
     definition = bench.definition
     safe = "" if trial.p_safe is None else f", P(safe) {trial.p_safe:.2f}"
     if trial.p_safe is not None and trial.p_model is not None and abs(trial.p_safe - trial.p_model) >= 0.005:
@@ -227,10 +227,10 @@ def _told(options: argparse.Namespace) -> "Told":
     return Told.of(
         cost=_cost(options),
         success=options.success or None,
-        measured=_readings(options, "measured"),
-        stopped=_readings(options, "stopped"),
-        reached=_readings(options, "reached"),
-        rises=_readings(options, "rises"),
+        measured=readings(options, "measured"),
+        stopped=readings(options, "stopped"),
+        reached=readings(options, "reached"),
+        rises=readings(options, "rises"),
         crash=options.crash,
         blame=options.blame or None,
         void=options.void,
@@ -246,10 +246,11 @@ def _cost(options: argparse.Namespace) -> Any:
             return float(options.cost[0])
         except ValueError:
             raise Refusal(f"--cost must be a number; got {options.cost[0]!r}. Mend it.") from None
-    return _readings(options, "cost")
+    return readings(options, "cost")
 
 
-def _readings(options: argparse.Namespace, option: str) -> dict[str, float] | None:
+def readings(options: argparse.Namespace, option: str) -> dict[str, float] | None:
+    """Numbers by name, of an option that may be given several times; None if it was not."""
     found = {}
     for text in getattr(options, option):
         name, equals, value = text.rpartition("=")
