@@ -10,7 +10,7 @@ import crashbo
 from histories import machines
 from histories.machines import BOILER, MIXED, SQUARE
 from histories.studies import look
-from histories.tape import FileTape, StudyTape
+from histories.tape import FileTape, StudyTape, ended
 
 Experiment = Callable[[dict[str, Any]], Any]
 
@@ -74,7 +74,7 @@ def resumed(path: Path, experiment: Experiment, trials: int, **settings: Any) ->
 
 
 def said(result: Any) -> list[Any]:
-    return [result.stopped, result.best, result.table(), result.recommend()]
+    return [ended(result), result.best, result.table(), result.recommend()]
 
 
 def dying(experiment: Experiment, trial: int) -> Experiment:

@@ -102,7 +102,7 @@ class StudyTape(Tape):
             if isinstance(answer, crashbo.Optimizer):
                 optimizer, answer = answer, None
             elif isinstance(answer, crashbo.Result):
-                optimizer, answer = answer.optimizer, [answer.stopped, answer.table()]
+                optimizer, answer = answer.optimizer, [ended(answer), answer.table()]
             assert optimizer is not None
             return answer, optimizer.to_json().encode()
 
@@ -195,6 +195,11 @@ def limited(seconds: float) -> Iterator[None]:
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0.0)
         signal.signal(signal.SIGALRM, before)
+
+
+def ended(result: Any) -> Any:
+    """Why a run ended, by the name that its revision has for it."""
+    return result.ended if hasattr(result, "ended") else result.stopped
 
 
 def plain(value: Any) -> Any:
