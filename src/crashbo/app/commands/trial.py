@@ -107,7 +107,7 @@ def _ask(options: argparse.Namespace) -> Answer:
     hint = f"Then: crashbo tell {trial.number}{told}{measured}, or --crash, or --void"
     if trial.against is not None:
         hint += f"\nCompare it with trial {trial.against}: crashbo prefer BETTER WORSE, or --tie"
-    text = f"Trial {trial.number}{safe}{words}\n{params_text(definition, trial.params)}\n{hint}"
+    text = f"Trial {trial.number}{safe}{words}\n{params_text(definition.titled, trial.params)}\n{hint}"
     return Answer(text, asdict(trial))
 
 
@@ -151,7 +151,7 @@ def _prefer(options: argparse.Namespace) -> Answer:
 
 def _ranking(options: argparse.Namespace) -> Answer:
     bench = bench_of(options)
-    from crashbo.app.bench.overview import Overview
+    from crashbo.app.overview import Overview
 
     with patience("fitting the models"):
         ranking = Overview(bench.insight()).ranking() if bench.trials else []
@@ -190,14 +190,14 @@ def _ran(options: argparse.Namespace, bench: "Bench") -> dict[str, Any]:
 
 def _values(texts: list[str], names: list[str], definition: "Definition", option: str = "ran") -> dict[str, Any]:
     """Values of parameters, as they were written."""
-    from crashbo.app.bench import table
+    from crashbo.optimizer.cells import Dialect
 
     found = {}
     for text in texts:
         name, equals, value = text.rpartition("=")
         if not (equals and name in names):
             raise Refusal(f"--{option} must be NAME=VALUE of a parameter ({', '.join(names)}); got {text!r}. Mend it.")
-        found[name] = table.value_in(definition, name, value)
+        found[name] = Dialect().param(definition.space.parameters[name], value, name)
     return found
 
 
