@@ -168,6 +168,26 @@ def test_words_and_missing_costs_mean_what_the_user_says(optimizer):
     assert "row 1: without a cost, taken for a crash" in reading.notes
 
 
+@pytest.mark.parametrize("penalty", [999, 999.0, "999", "999.0"])
+def test_a_penalty_that_stood_for_a_crash_is_none_where_the_user_says_so(optimizer, penalty):
+    optimizer.tell_table([ROWS[0], {"knee": 0.8, "mode": "hard", "cost": penalty}], words={999: "crash"})
+    assert [(t.state, t.cost) for t in optimizer.trials] == [("success", 1.0), ("crash", None)]
+
+
+def test_a_table_without_a_column_of_costs_is_not_one_of_crashes(optimizer):
+    rows = [{"knee": 0.5, "mode": "soft", "Cost": 1.0}]
+    with pytest.raises(ValueError, match=r"it has \['Cost'\]; perhaps 'Cost' is 'cost'"):
+        optimizer.tell_table(rows, extra="ignore", on_nan="crash")
+    with pytest.raises(ValueError, match=r"state must be success, .* where cost is no number"):
+        optimizer.tell_table(rows, columns={"Cost": None}, on_nan="crash")
+
+
+def test_rows_that_were_pending_are_left_out_and_it_says_so(optimizer):
+    reading = optimizer.tell_table([ROWS[0], {"knee": 0.3, "mode": "soft", "state": "pending"}])
+    assert reading.notes == ("row 1: pending, left out",)
+    assert states(optimizer) == ["success"]
+
+
 def test_a_column_of_true_and_false_says_which_crashed(optimizer):
     rows = [{**ROWS[0], "crash": "FALSE"}, {"knee": 0.8, "mode": "hard", "cost": 1e6, "crash": "TRUE"}]
     optimizer.tell_table(rows)

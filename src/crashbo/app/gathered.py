@@ -71,7 +71,7 @@ def gather(subject: Subject, progress: Callable[[float], None] = lambda share: N
         history=history,
         influence=influence,
         blame=seen.blame(),
-        slices=[seen.slice(axes, at, size) for axes, size in axes_of(influence)],
+        slices=[seen.slice(axes, at, size) for axes, size in axes_of(seen, influence)],
         when=when,
         more=more,
         findings=findings,
@@ -114,10 +114,10 @@ def at_best(subject: Subject) -> dict[str, Any]:
     return dict(recommended["params"] if recommended else best.params if best else subject.overview.outward_last())
 
 
-def axes_of(influence: dict[str, dict[str, float]]) -> list[tuple[Sequence[str], int]]:
+def axes_of(seen: Overview[Any], influence: dict[str, dict[str, float]]) -> list[tuple[Sequence[str], int]]:
     """The pairs of parameters that matter most, or the only one; and how many points to draw along an axis."""
-    first = next(iter(influence.values()))
-    weight = {name: max(of[name] for of in influence.values()) for name in first}
+    free = [name for name, p in seen.parameters.items() if p.count > 1] or list(seen.parameters)
+    weight = {name: max(of[name] for of in influence.values()) for name in free}
     names = sorted(weight, key=lambda name: -weight[name])
     if len(names) == 1:
         return [(names, ALONG_ONE)]

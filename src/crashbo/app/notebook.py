@@ -75,6 +75,6 @@ def _slice(g: Gathered, subject: Subject, axes: Sequence[str] | None) -> "Figure
     if axes is not None and (isinstance(axes, str) or not all(isinstance(name, str) for name in axes)):
         raise ValueError(f"axes must be a list of parameters; got {axes!r}. Write ['gain'].")
     size = ALONG_ONE if axes is not None and len(axes) == 1 else GRID
-    along, points = axes_of(subject.overview.influence())[0] if axes is None else (axes, size)
+    along, points = axes_of(subject.overview, subject.overview.influence())[0] if axes is None else (axes, size)
     found = subject.overview.slice(along, at_best(subject), points)
     return study_plots.draw_line(g, found) if len(found.axes) == 1 else study_plots.draw_slice(g, found)

@@ -263,13 +263,12 @@ def _blame(g: Gathered) -> str:
 def _trials(g: Gathered) -> str:
     columns = shown_columns(g.titled.study, g.trials)
     names = {"number": "#", "reason": "note", "cost": g.titled.label, "p_safe": "P(safe)"}
-    head = [_with_unit(g, c, names) for c in columns] + ["told", "by", "took (s)"]
-    more = g.more or [{}] * len(g.trials)
-    rows = [
-        [value_text(cell(t, column), 4) for column in columns]
-        + [_date(of.get("told_at")), of.get("who") or "", value_text(of.get("took"))]
-        for t, of in zip(g.trials, more, strict=True)
-    ]
+    head = [_with_unit(g, c, names) for c in columns]
+    rows = [[value_text(cell(t, column), 4) for column in columns] for t in g.trials]
+    if g.more:  # at a bench
+        head += ["told", "by", "took (s)"]
+        times = ([_date(of.get("told_at")), of.get("who") or "", value_text(of.get("took"))] for of in g.more)
+        rows = [row + when for row, when in zip(rows, times, strict=True)]
     return html_page.table(head, rows, [t.state for t in g.trials])
 
 

@@ -55,7 +55,7 @@ class Dialect:
 
     def state_of(self, cell: Any) -> str | None:
         """The state that a cell names; None if it names none."""
-        return self.words.get(_word(cell)) or WORDS.get(_word(cell))
+        return self.words.get(_word(cell)) or (WORDS.get(_word(cell)) if isinstance(cell, str) else None)
 
     def number(self, cell: Any, name: str) -> float | None:
         """The number in a cell, which may be infinite or NaN; None if the cell is empty."""
@@ -95,8 +95,10 @@ class Dialect:
 
 
 def _word(cell: Any) -> str:
-    """A cell as a word."""
-    return text(cell).strip().casefold()
+    """A cell as a word; 999, 999.0 and "999" are one."""
+    word = text(cell).strip().casefold()
+    number = math.nan if isinstance(cell, bool) else _float_or_nan(word)
+    return word if math.isnan(number) else repr(number)
 
 
 def plain(cell: Any) -> Any:

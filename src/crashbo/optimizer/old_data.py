@@ -96,6 +96,8 @@ def read_table(
     fit = [(row, _misfit(study, row, beyond=beyond)) for row in found]
     faults |= {row.line: f"{sheet.place(row.line)} must be a trial: {words}" for row, words in fit if words}
     wrong = [faults[line] for line in sorted(faults)]
+    read = {row.line for row in found} | set(faults)
+    waiting = [line for line, _ in sheet.rows if line not in read]
     pairs: tuple[tuple[str, str, bool], ...] = ()
     try:
         pairs = rows.pairs_in(found, sheet)
@@ -104,6 +106,7 @@ def read_table(
     new, old, at = _sorted_out([row for row, words in fit if not words], trials)
     used = {name: None if ours in rows.headers_unused(study) else ours for name, ours in taken.items()}
     notes = _notes(study, new, sheet, [t for t in trials if t.state == "pending"])
+    notes += (f"{_places(sheet, waiting)}: pending, left out",) if waiting else ()
     return TableReading(used, new, old, notes, tuple(wrong), pairs=pairs, at=at)
 
 

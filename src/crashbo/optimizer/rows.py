@@ -112,7 +112,7 @@ def _told(
     if state is None and known:
         state = "success"
     if state is None:
-        state = dialect.on_nan
+        state = dialect.on_nan if any(header in row for header in _cost_headers(study)) else "raise"
         if state == "raise" or study.compared:
             remedy = dialect.remedy("Fill it in, or pass on_nan='crash' or on_nan='void' for all such rows")
             rule = f"state must be {_STATES} where {' and '.join(costs)} is no number"
@@ -131,6 +131,10 @@ def _told(
     return _said(state, cost if state == "success" else None, row, measured), tuple(dict.fromkeys(notes))
 
 
+def _cost_headers(study: Study) -> list[str]:
+    return [header for name in study.objectives for header in (COST + name, name)] or ["cost"]
+
+
 def _costs(study: Study, row: Mapping[str, Any]) -> dict[str, Any]:
     """The cells of the cost, or of every goal."""
     if not study.objectives:
@@ -138,11 +142,11 @@ def _costs(study: Study, row: Mapping[str, Any]) -> dict[str, Any]:
     return {name: row.get(name) if is_empty(row.get(COST + name)) else row[COST + name] for name in study.objectives}
 
 
-def _numbers(dialect: Dialect, costs: Mapping[str, Any]) -> tuple[dict[str, float], dict[str, str]]:
+def _numbers(dialect: Dialect, costs: Mapping[str, Any]) -> tuple[dict[str, float], dict[str, Any]]:
     """The goals that have a number, and the words that stand in place of one."""
     known, words = {}, {}
     for name, cell in costs.items():
-        if isinstance(cell, str) and dialect.state_of(cell) not in (None, "pending"):
+        if not is_empty(cell) and dialect.state_of(cell) not in (None, "pending"):
             words[name] = cell
             continue
         try:
@@ -157,7 +161,7 @@ def _numbers(dialect: Dialect, costs: Mapping[str, Any]) -> tuple[dict[str, floa
     return known, words
 
 
-def _state(dialect: Dialect, row: Mapping[str, Any], words: Mapping[str, str]) -> Any:
+def _state(dialect: Dialect, row: Mapping[str, Any], words: Mapping[str, Any]) -> Any:
     """The state of which all cells that name one agree; None if none does."""
     said = {}
     if not is_empty(word := row.get("state")):

@@ -129,7 +129,7 @@ def named(
         known: names of columns that we have.
         needed: those without which it says nothing.
         columns: what some are to be taken for, None to leave one out.
-        extra: what to do with columns that are neither.
+        extra: what to do with columns that are neither; one that is almost called as ours is always refused.
         remedy: what to do about columns that are missing or unknown.
     """
     given = dict(columns or {})
@@ -143,7 +143,8 @@ def named(
     taken = {name: given.get(name, name) for name in sheet.header}
     unknown = [name for name, called in taken.items() if called is not None and called not in known]
     nameless = [name for name in unknown if _NAMELESS.fullmatch(name)]
-    left_out = unknown if extra == "ignore" else nameless
+    alike = {_folded(name) for name in known}
+    left_out = nameless + [name for name in unknown if extra == "ignore" and _folded(name) not in alike]
     taken |= dict.fromkeys(left_out)
     ours = [name for name in taken.values() if name is not None]
     missing = [name for name in needed if name not in ours] if sheet.header else []
@@ -152,6 +153,7 @@ def named(
     if missing or unknown or twice:
         found = f"it lacks {missing}" if missing else f"it has {unknown}" if unknown else f"{twice[0]!r} stands twice"
         close = _close(unknown, missing or known)
+        remedy = "Rename one." if not (missing or unknown) else remedy
         raise ValueError(
             f"{sheet.what} must have a column for each parameter and none unknown; {found}{close}. "
             f"{remedy}{sheet.hint if missing else ''}"
@@ -168,6 +170,11 @@ def _ours(taken: Mapping[str, str | None], name: str | None) -> str | None:
 
 def _repeated(header: Sequence[str]) -> set[str]:
     return {name for name in header if header.count(name) > 1 and not _NAMELESS.fullmatch(name)}
+
+
+def _folded(name: str) -> str:
+    """Two names that differ no more than by case, spaces, dashes and dots are meant to be one, most likely."""
+    return re.sub(r"[\s_.-]", "", name.casefold())
 
 
 def _close(unknown: Sequence[str], ours: Sequence[str]) -> str:
