@@ -37,8 +37,9 @@ ROWS = {
         ("app",),
     ),
     "crashbo.app": (
-        ("__init__", "html_page", "launcher", "overview", "run_options", "run_progress", "states", "text"),
-        ("subject", "trial_table"),
+        ("__init__", "html_page", "launcher", "run_options", "run_progress", "sight", "states", "text"),
+        ("overview", "trial_table"),
+        ("subject",),
         ("animation", "bench", "blame", "demo", "glance", "illustration", "reliability"),
         ("gathered", "jump_report", "plots", "results", "slices"),
         ("benchmark", "jump_plots", "result_plots", "study_plots"),
@@ -55,6 +56,7 @@ ROWS = {
         ("report",),
         ("campaign",),
     ),
+    "crashbo.optimizer.tables": (("__init__", "columns"), ("cells",), ("sheets",), ("rows",), ("old_data",)),
     "crashbo.integrations": (("__init__",), ("botorch", "jupyter", "optuna", "pandas")),
     "crashbo.integrations.optuna": (
         ("atomic", "keys", "memo", "spaces", "studies", "troubles"),

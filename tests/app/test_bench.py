@@ -13,7 +13,7 @@ from crashbo.app.bench.bench import Asked
 from crashbo.integrations.optuna import declare, records, tell, writing
 from crashbo.integrations.optuna.ledger import Ledger
 from crashbo.integrations.optuna.proposer import Proposer
-from crashbo.optimizer.columns import to_csv
+from crashbo.optimizer.tables.columns import to_csv
 
 SUCCESS = Told.of(cost=0.5, measured={"current": 90.0})
 

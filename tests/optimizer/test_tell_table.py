@@ -6,7 +6,7 @@ import warnings
 import pytest
 
 import crashbo
-from crashbo.optimizer.columns import to_csv
+from crashbo.optimizer.tables.columns import to_csv
 
 SPACE = {"knee": (0.0, 1.0), "mode": crashbo.Choice(["soft", "hard"])}
 ROWS = [

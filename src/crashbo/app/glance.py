@@ -10,9 +10,9 @@ from crashbo.app.states import CRASH, LOOKS
 from crashbo.app.subject import Titled
 from crashbo.app.text import counted, value_text
 from crashbo.app.trial_table import shown_columns
-from crashbo.optimizer.columns import cell
 from crashbo.optimizer.optimizer import Optimizer
 from crashbo.optimizer.records import Trial, cost_words
+from crashbo.optimizer.tables.columns import cell
 
 _LAST = 5  # trials
 _WIDEST = 12  # columns of their table

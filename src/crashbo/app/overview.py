@@ -5,20 +5,19 @@ May import optimizer and below: where the study is kept, in a store or in a prog
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import Any, Generic, Protocol, Self, TypeVar
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from crashbo.app.sight import Sight
 from crashbo.optimizer.checks.finding import Finding
 from crashbo.optimizer.comparing import Ranked
-from crashbo.optimizer.optimizer import Optimizer
 from crashbo.optimizer.records import Trial
-from crashbo.optimizer.view import Prediction, Recommendation, View
+from crashbo.optimizer.view import Prediction, View
 from crashbo.search.risk import WORTHWHILE
-from crashbo.search.space import Choice, Int, Parameter, Space
+from crashbo.search.space import Choice, Int, Parameter
 
 Array = NDArray[np.float64]
 
@@ -62,94 +61,6 @@ class Slice:
     cost_std: Any
     p_safe: Array
     forbidden: Array | None = None  # 1 where a rule forbids it, shaped like the grid; None where there are no rules
-
-
-class Sight(Protocol):
-    """What an overview looks through. Outside are the params of whoever asks, inside those of the models."""
-
-    @property
-    def view(self) -> View:
-        """The models' view, fitted when first needed."""
-
-    @property
-    def learnt(self) -> tuple[Trial, ...]:
-        """The trials that the models learn from, as they see them."""
-
-    @property
-    def space(self) -> Space:
-        """The models'."""
-
-    def told(self, count: int | None = None) -> Self:
-        """The same of the told trials alone; with `count`, the first so many of them."""
-
-    def recommend(self, delta: float) -> Recommendation | None:
-        """The point of least expected cost with P(safe) >= 1 - delta."""
-
-    def check(self) -> list[Finding]:
-        """What in the trials speaks against the models, and advice."""
-
-    def inward(self, params: Mapping[str, Any]) -> dict[str, Any]:
-        """From the params outside to the models'."""
-
-    def outward(self, params: Mapping[str, Any]) -> dict[str, Any]:
-        """From the models' params to those outside."""
-
-    def value_inward(self, name: str, value: Any) -> Any:
-        """The same for one of them."""
-
-    def value_outward(self, name: str, value: Any) -> Any:
-        """The same for one of them."""
-
-
-@dataclass(frozen=True)
-class OwnSight:
-    """A study of a program: outside and inside are the same, and the view of all its trials is the Optimizer's own."""
-
-    optimizer: Optimizer
-    count: int | None = None
-
-    @cached_property
-    def learnt(self) -> tuple[Trial, ...]:
-        """The told trials."""
-        return tuple(t for t in self.optimizer.trials if t.counts)[: self.count]
-
-    @cached_property
-    def view(self) -> View:
-        """The models' view."""
-        if self.count is None:
-            return self.optimizer.view
-        numbers = {t.number for t in self.learnt}
-        among = [c for c in self.optimizer.comparisons if {c.better, c.worse} <= numbers]
-        return View.of(self.optimizer.study, self.learnt, among)
-
-    @property
-    def space(self) -> Space:
-        """The study's."""
-        return self.optimizer.space
-
-    def told(self, count: int | None = None) -> Self:
-        """Of the first so many told trials."""
-        return replace(self, count=self.count if count is None else count)
-
-    def recommend(self, delta: float) -> Recommendation | None:
-        """The point of least expected cost with P(safe) >= 1 - delta."""
-        return self.view.recommend(delta)
-
-    def check(self) -> list[Finding]:
-        """What in the trials speaks against the models, and advice."""
-        return self.optimizer.check()
-
-    def inward(self, params: Mapping[str, Any]) -> dict[str, Any]:
-        """They are the same."""
-        return dict(params)
-
-    outward = inward
-
-    def value_inward(self, name: str, value: Any) -> Any:
-        """It is the same."""
-        return value
-
-    value_outward = value_inward
 
 
 S = TypeVar("S", bound=Sight)

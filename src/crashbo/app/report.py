@@ -14,8 +14,8 @@ from crashbo.app.gathered import Gathered, gather
 from crashbo.app.states import LOOKS
 from crashbo.app.text import counted, value_text
 from crashbo.app.trial_table import shown_columns
-from crashbo.optimizer.columns import TableColumn, cell
 from crashbo.optimizer.records import Trial
+from crashbo.optimizer.tables.columns import TableColumn, cell
 from crashbo.search.risk import Budget, MinSafe, Paper, Price
 from crashbo.search.space import Choice, Context, Float, Int
 from crashbo.version import __version__

@@ -241,6 +241,7 @@ def _rail(axes: Axes, trials: list[Trial]) -> None:
         axes.plot(numbers, [at] * len(numbers), **_marker(state))
     axes.set_ylim(low - 0.14 * (high - low), high)
     axes.set_xlabel("trial", fontsize=9)
+    axes.locator_params(axis="x", integer=True)
 
 
 def _dots(axes: Axes, g: Gathered, names: tuple[str, ...]) -> None:

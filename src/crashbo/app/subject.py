@@ -8,12 +8,13 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from crashbo.app.overview import Overview, OwnSight
-from crashbo.optimizer.columns import to_csv
+from crashbo.app.overview import Overview
+from crashbo.app.sight import OwnSight
 from crashbo.optimizer.objectives import Direction
 from crashbo.optimizer.optimizer import Optimizer
 from crashbo.optimizer.records import Comparison, Trial
 from crashbo.optimizer.study import Study
+from crashbo.optimizer.tables.columns import to_csv
 from crashbo.search.space import Space
 
 

@@ -6,9 +6,9 @@ May import optimizer and below.
 from collections.abc import Sequence
 
 from crashbo.app.text import value_text
-from crashbo.optimizer.columns import TableColumn, cell, columns
 from crashbo.optimizer.records import Trial
 from crashbo.optimizer.study import Study
+from crashbo.optimizer.tables.columns import TableColumn, cell, columns
 
 _WORDS = ("state", "reason", "blame", "censored")
 _INNER = ("p_model", "origin")  # of interest to who looks into the search

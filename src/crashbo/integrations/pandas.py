@@ -1,15 +1,15 @@
 """Trials as a pandas data frame: the one door to pandas. May import optimizer and below.
 
-Reading a data frame needs no door: `optimizer.sheets` asks it for its columns by name.
+Reading a data frame needs no door: `optimizer.tables.sheets` asks it for its columns by name.
 """
 
 from collections.abc import Sequence
 from typing import Any
 
 from crashbo.extras import Absent
-from crashbo.optimizer.columns import COMPARED, TableColumn, cell, columns, compared_with
 from crashbo.optimizer.records import Comparison, Trial
 from crashbo.optimizer.study import Study
+from crashbo.optimizer.tables.columns import COMPARED, TableColumn, cell, columns, compared_with
 from crashbo.search.space import Choice, Int
 
 try:

@@ -9,9 +9,9 @@ from os import PathLike
 from typing import Any, Unpack
 
 from crashbo.optimizer.journal import Journal
-from crashbo.optimizer.old_data import TableReading
 from crashbo.optimizer.optimizer import Optimizer
 from crashbo.optimizer.records import Comparison, Trial
+from crashbo.optimizer.tables.old_data import TableReading
 from crashbo.optimizer.told import Said, takes_said
 from crashbo.search.space import Params
 

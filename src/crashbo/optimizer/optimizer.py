@@ -1,6 +1,6 @@
 """The Optimizer: ask for the next trial, tell what came of it. The only mutable state of a study.
 
-May import strategies and below.
+May import strategies and below. Longer than most files, since all that is asked of a study goes through one class.
 """
 
 import copy
@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 
 from crashbo import strategies
 from crashbo.lazy import above
-from crashbo.optimizer import rows, saving
-from crashbo.optimizer.cells import Dialect
+from crashbo.optimizer import saving
 from crashbo.optimizer.checks.everything import check
 from crashbo.optimizer.checks.finding import Finding
 from crashbo.optimizer.comparing import Ranked, Worth, compared, of_pair
@@ -30,10 +29,12 @@ from crashbo.optimizer.experiment import Word
 from crashbo.optimizer.guard import Guard
 from crashbo.optimizer.keywords import counted
 from crashbo.optimizer.observed import observations, task
-from crashbo.optimizer.old_data import Extra, TableReading, compared_in, finished, read_table
 from crashbo.optimizer.records import Comparison, Trial, cost_words
-from crashbo.optimizer.rows import Row
 from crashbo.optimizer.study import Constraints, Options, Shown, Study, best_of, takes_options
+from crashbo.optimizer.tables import rows
+from crashbo.optimizer.tables.cells import Dialect
+from crashbo.optimizer.tables.old_data import Extra, TableReading, compared_in, finished, read_table
+from crashbo.optimizer.tables.rows import Row
 from crashbo.optimizer.told import Said, Told, judge, surprise, takes_said
 from crashbo.optimizer.view import Prediction, Recommendation, Threshold, View
 from crashbo.optimizer.voids import too_many

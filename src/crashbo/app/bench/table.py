@@ -1,6 +1,6 @@
 """Trials of a bench as CSV, for export and import.
 
-May import every other layer. The columns are those of `optimizer.columns`, and rows are read by `optimizer.rows`.
+May import every other layer. The columns are those of `optimizer.tables`, which reads rows, too.
 """
 
 import hashlib
@@ -16,11 +16,11 @@ from crashbo.app.bench.definition import Definition, check_text
 from crashbo.app.overview import Overview
 from crashbo.app.subject import Subject
 from crashbo.integrations.optuna.ledger import Entry
-from crashbo.optimizer import rows, sheets
-from crashbo.optimizer.old_data import plain_pair
 from crashbo.optimizer.records import Comparison
-from crashbo.optimizer.rows import Row, everything
-from crashbo.optimizer.sheets import TableSheet
+from crashbo.optimizer.tables import rows, sheets
+from crashbo.optimizer.tables.old_data import plain_pair
+from crashbo.optimizer.tables.rows import Row, everything
+from crashbo.optimizer.tables.sheets import TableSheet
 
 _ID = "id:"  # before a row's id, in the request of the trial that it became
 
@@ -48,6 +48,11 @@ class ImportPlan:
     beyond: tuple[tuple[Row, str], ...]  # those of the new ones that lie beyond the bounds, and how
     at: Mapping[str, int] = field(default_factory=dict)  # numbers in the file to those of known trials
     pairs: tuple[tuple[str, str, bool], ...] = ()  # comparisons in the file: better, worse, and whether it was a tie
+
+    @property
+    def notes(self) -> list[tuple[int, str]]:
+        """What was understood of new rows that does not stand there literally, with their lines."""
+        return [(row.line, words) for row in self.new for words in row.notes]
 
 
 def from_csv(definition: Definition, text: str) -> tuple[list[Row], TableSheet]:

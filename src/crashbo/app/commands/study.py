@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from crashbo.app.bench import Bench, Definition
     from crashbo.app.subject import Subject
 
+_NOTES = 20  # on rows of a file, that are printed
+
 
 def add_to(commands: Any) -> None:
     """Add the commands."""
@@ -276,6 +278,8 @@ def _import(options: argparse.Namespace, bench: "Bench") -> Answer:
     lines += [
         f"line {row.line} is trial {number}, which says otherwise by now: left as it is" for row, number in plan.changed
     ]
+    lines += [f"line {line}: {how}" for line, how in plan.notes[:_NOTES]]
+    lines += [f"and {len(plan.notes) - _NOTES} more such notes"] * (len(plan.notes) > _NOTES)
     data = {"added": len(plan.new), "known": known, "changed": len(plan.changed)}
     return Answer("\n".join(lines), {**data, "beyond": len(plan.beyond), "preview": options.preview})
 

@@ -190,7 +190,7 @@ def _ran(options: argparse.Namespace, bench: "Bench") -> dict[str, Any]:
 
 def _values(texts: list[str], names: list[str], definition: "Definition", option: str = "ran") -> dict[str, Any]:
     """Values of parameters, as they were written."""
-    from crashbo.optimizer.cells import Dialect
+    from crashbo.optimizer.tables.cells import Dialect
 
     found = {}
     for text in texts:

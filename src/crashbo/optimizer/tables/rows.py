@@ -11,12 +11,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from crashbo.optimizer import cells
-from crashbo.optimizer.cells import Dialect, is_empty
-from crashbo.optimizer.columns import COMPARED, COST, MORE, TALE, columns
 from crashbo.optimizer.records import Trial
-from crashbo.optimizer.sheets import TableSheet
 from crashbo.optimizer.study import Study
+from crashbo.optimizer.tables import cells
+from crashbo.optimizer.tables.cells import Dialect, is_empty
+from crashbo.optimizer.tables.columns import COMPARED, COST, MORE, TALE, columns
+from crashbo.optimizer.tables.sheets import TableSheet
 from crashbo.optimizer.told import Told, judge
 from crashbo.search.space import Choice, Context
 

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from crashbo.optimizer.columns import FORMULA
 from crashbo.optimizer.experiment import Word
+from crashbo.optimizer.tables.columns import FORMULA
 from crashbo.search.space import Choice, Int, Parameter, is_number
 
 STATES = ("success", "crash", "stopped", "void")

@@ -13,7 +13,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Literal
 
-from crashbo.optimizer.cells import is_empty, plain
+from crashbo.optimizer.tables.cells import is_empty, plain
 
 _DELIMITERS = (",", ";", "\t")
 _NAMELESS = re.compile(r"(Unnamed: \d+)?")  # the rows' count, as pandas writes it and as it reads it back

@@ -8,14 +8,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from crashbo.optimizer import rows, sheets
-from crashbo.optimizer.cells import Dialect
 from crashbo.optimizer.records import Comparison, Trial
-from crashbo.optimizer.rows import Row
-from crashbo.optimizer.sheets import TableSheet
 from crashbo.optimizer.study import Study
+from crashbo.optimizer.tables import rows, sheets
+from crashbo.optimizer.tables.cells import Dialect
+from crashbo.optimizer.tables.rows import Row
+from crashbo.optimizer.tables.sheets import TableSheet
 from crashbo.search.space import Choice, Context, Int
 
+_LINES = 20  # of notes, and of problems, that are printed
 _SHOWN = 5  # rows of which a sentence names the places
 
 Extra = Literal["refuse", "ignore"]
@@ -61,10 +62,16 @@ class TableReading:
         left_out = [repr(name) for name, ours in self.columns.items() if ours is None]
         lines += [f"columns: {', '.join(renamed)}"] * bool(renamed)
         lines += [f"columns left out: {', '.join(left_out)}"] * bool(left_out)
-        lines += [f"note: {words}" for words in self.notes] + [f"problem: {words}" for words in self.problems]
+        lines += _listed("note", self.notes) + _listed("problem", self.problems)
         return "\n".join(lines)
 
     __repr__ = __str__
+
+
+def _listed(kind: str, words: Sequence[str]) -> list[str]:
+    """One line each, but no more than anybody reads."""
+    more = len(words) - _LINES
+    return [f"{kind}: {each}" for each in words[:_LINES]] + [f"and {more} more, see .{kind}s"] * (more > 0)
 
 
 def read_table(
