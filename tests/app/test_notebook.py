@@ -214,6 +214,12 @@ def test_every_command_that_looks_reads_journals_and_saved_studies(tmp_path, run
     assert "--import must go into a store" in run("trials", files[0], "--import", "x.csv")[2]
 
 
+def test_the_ranking_of_compared_trials_is_read_from_a_file(compared, tmp_path, run):
+    path = tmp_path / "judged.json"
+    path.write_text(compared.to_json())
+    assert run("ranking", path)[1].startswith(f"1. trial {compared.best.number}: ")
+
+
 def test_a_loaded_study_goes_on_with_the_same_proposals_and_a_journal_is_written_on(tmp_path):
     result, journal, saved = kept(tmp_path)
     expected = result.optimizer.ask().params

@@ -1,9 +1,9 @@
 """minimize: experiments of every kind, workers, timeouts, stop rules and progress."""
 
 import io
-import sys
 import multiprocessing
 import signal
+import sys
 import threading
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 

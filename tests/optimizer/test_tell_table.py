@@ -300,6 +300,8 @@ def test_compared_trials_bring_their_comparisons_once():
     assert len(other.tell_table(frame).comparisons) == 2
     assert [(c.better, c.worse, c.tie) for c in other.comparisons] == [(2, 1, False), (2, 3, True)]
     assert other.tell_table(frame).comparisons == ()
+    with pytest.raises(ValueError, match="row 0 of the table must compare a success with another row that is one"):
+        other.tell_table(frame.assign(number=1))
     with pytest.raises(
         ValueError, match=r"state must be success, .* where cost is no number; the cell is empty\. Mend it"
     ):

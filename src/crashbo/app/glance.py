@@ -76,12 +76,12 @@ def _findings(optimizer: Optimizer) -> dict[str, str]:
     if told > _FITTED and not optimizer.is_viewed:
         best = None if _takes_fit(optimizer) else optimizer.best
         later = {"Models": f"{told} trials take a while to fit: see `thresholds`, `recommend` and `report`"}
-        return ({} if best is None else {"Best": _trial_words(best)}) | later
+        return ({} if best is None else {"Best": _trial_words(best, study.units)}) | later
     found = {}
     if study.objectives:
         found["Front"] = f"{counted(len(optimizer.front), 'trial')}, hypervolume {optimizer.hypervolume():.4g}"
     elif (best := optimizer.best) is not None:
-        found["Best"] = _trial_words(best, {"cost": study.units.get("cost", ""), **study.units})
+        found["Best"] = _trial_words(best, study.units)
     return found | {f"Threshold of {name}": t.words for name, t in optimizer.thresholds.items()}
 
 
@@ -90,8 +90,7 @@ def _takes_fit(optimizer: Optimizer) -> bool:
     return bool(optimizer.study.objectives or optimizer.study.compared or optimizer.comparisons)
 
 
-def _trial_words(trial: Trial, units: Mapping[str, str] | None = None) -> str:
-    units = units or {}
+def _trial_words(trial: Trial, units: Mapping[str, str]) -> str:
     cost = "" if trial.cost is None else f", {cost_words(trial.cost)} {units.get('cost', '')}".rstrip()
     params = ", ".join(f"{name} {value_text(v, 4)} {units.get(name, '')}".rstrip() for name, v in trial.ran.items())
     return f"trial {trial.number}{cost}, at {params}"

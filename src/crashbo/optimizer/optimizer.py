@@ -204,7 +204,8 @@ class Optimizer:
             dry_run: tell nothing; print what is returned to see what was understood.
 
         Returns:
-            What was understood, with the `trials` that were told.
+            What was understood, which it says when printed: `columns`, `new` and `known` rows, `notes`, `problems`,
+            and the `trials` that were told.
         """
         reading = read_table(
             self.study,

@@ -4,7 +4,17 @@ import argparse
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
-from crashbo.app.commands.common import Answer, Refusal, bench_of, number, params_text, patience, study_options
+from crashbo.app.commands.common import (
+    Answer,
+    Refusal,
+    bench_of,
+    kept_option,
+    number,
+    params_text,
+    patience,
+    study_options,
+    subject_in,
+)
 
 if TYPE_CHECKING:
     from crashbo.app.bench import Bench, Definition
@@ -47,6 +57,7 @@ def add_to(commands: Any) -> None:
     prefer.add_argument("--replace", action="store_true", help="in place of what was said of these two before")
     prefer.set_defaults(run=_prefer)
     ranking = commands.add_parser("ranking", help="the compared trials, the best first, and who beat whom")
+    kept_option(ranking)
     ranking.set_defaults(run=_ranking)
     for parser in (tell, fix, undo, halt, prefer):
         parser.add_argument("--who", default="", metavar="NAME", help="who says it")
@@ -150,11 +161,9 @@ def _prefer(options: argparse.Namespace) -> Answer:
 
 
 def _ranking(options: argparse.Namespace) -> Answer:
-    bench = bench_of(options)
-    from crashbo.app.overview import Overview
-
+    subject = subject_in(options)
     with patience("fitting the models"):
-        ranking = Overview(bench.insight()).ranking() if bench.trials else []
+        ranking = subject.overview.ranking() if subject.trials else []
     lines = [f"{i}. trial {r.number}: {r.mean:.3g} ± {r.std:.2g}{_beaten(r)}" for i, r in enumerate(ranking, start=1)]
     return Answer("\n".join(lines) or "No trials were compared yet.", [asdict(r) for r in ranking])
 

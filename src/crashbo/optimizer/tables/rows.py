@@ -191,7 +191,8 @@ def _said(state: Any, cost: Any, row: Mapping[str, Any], measured: dict[str, flo
 
 def pairs_in(rows: Sequence[Row], sheet: TableSheet) -> tuple[tuple[str, str, bool], ...]:
     """The comparisons in a table: better, worse, and whether it was a tie. Each once: it stands in both rows."""
-    successes = {row.number for row in rows if row.told.state == "success"}
+    often = Counter(row.number for row in rows)
+    successes = {row.number for row in rows if row.told.state == "success" and often[row.number] == 1}
     said: Counter[tuple[str, str, bool]] = Counter()
     for row in rows:
         own: Counter[tuple[str, str, bool]] = Counter()

@@ -1,6 +1,6 @@
 """Tables as they come: the text of a CSV file, a data frame, a list of dicts; and their columns, named as ours.
 
-Imports nothing of crashbo but cells. No library of data frames is imported: what they have is asked for by name.
+May import cells and columns. No library of data frames is imported: what they have is asked for by name.
 """
 
 import csv
@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from crashbo.optimizer.tables.cells import is_empty, plain
+from crashbo.optimizer.tables.columns import MORE
 
 _DELIMITERS = (",", ";", "\t")
 _NAMELESS = re.compile(r"(Unnamed: \d+)?")  # the rows' count, as pandas writes it and as it reads it back
@@ -46,7 +47,7 @@ def sheet_of(table: Any, known: Sequence[str], renamed: Mapping[str, Any] | None
     if isinstance(table, Iterable) and not isinstance(table, Mapping):
         rows = list(table)
         if all(isinstance(row, Mapping) for row in rows):
-            return _made("table", list(dict.fromkeys(key for row in rows for key in row)), rows)
+            return _made("table", _texts(dict.fromkeys(key for row in rows for key in row)), rows)
     raise ValueError(f"table must be {_KINDS}; got {type(table).__name__}. Make it one of these.")
 
 
@@ -89,7 +90,7 @@ def _text_of(path: Path) -> str:
 
 
 def _frame_sheet(frame: Any) -> TableSheet:
-    names = list(frame.columns)
+    names = _texts(frame.columns)
     if len(set(names)) < len(names):
         raise ValueError(f"table must have different columns; got {names}. Rename one.")
     rows = [dict(zip(names, row, strict=True)) for row in zip(*(_values(frame[name]) for name in names), strict=True)]
@@ -106,10 +107,15 @@ def _values(column: Any) -> list[Any]:
     return list(column.to_list() if hasattr(column, "to_list") else column)
 
 
-def _made(what: str, names: Sequence[Any], rows: Sequence[Mapping[Any, Any]]) -> TableSheet:
+def _texts(names: Iterable[Any]) -> list[str]:
     for name in names:
         if not isinstance(name, str):
-            raise ValueError(f"table must have columns whose names are text; got {name!r}. Name them.")
+            got = repr(name) if isinstance(name, int | float | tuple) else type(name).__name__
+            raise ValueError(f"table must have columns whose names are text; got {got}. Name them.")
+    return list(names)
+
+
+def _made(what: str, names: Sequence[str], rows: Sequence[Mapping[Any, Any]]) -> TableSheet:
     some = tuple((i, {name: plain(row.get(name)) for name in names}) for i, row in enumerate(rows))
     return TableSheet(what, tuple(names), tuple((i, row) for i, row in some if not all(map(is_empty, row.values()))))
 
@@ -129,7 +135,7 @@ def named(
         known: names of columns that we have.
         needed: those without which it says nothing.
         columns: what some are to be taken for, None to leave one out.
-        extra: what to do with columns that are neither; one that is almost called as ours is always refused.
+        extra: what to do with columns that are neither; one that is almost called as one of ours is always refused.
         remedy: what to do about columns that are missing or unknown.
     """
     given = dict(columns or {})
@@ -143,7 +149,7 @@ def named(
     taken = {name: given.get(name, name) for name in sheet.header}
     unknown = [name for name, called in taken.items() if called is not None and called not in known]
     nameless = [name for name in unknown if _NAMELESS.fullmatch(name)]
-    alike = {_folded(name) for name in known}
+    alike = {_folded(name) for name in known if name not in MORE}
     left_out = nameless + [name for name in unknown if extra == "ignore" and _folded(name) not in alike]
     taken |= dict.fromkeys(left_out)
     ours = [name for name in taken.values() if name is not None]
