@@ -202,14 +202,13 @@ def test_every_command_that_looks_reads_journals_and_saved_studies(tmp_path, run
     for file in files:
         before = file.read_bytes()
         assert f"Best so far: trial {result.best.number}" in run("best", file)[1]
-        assert "current: " in run("thresholds", file)[1]
         assert len(run("trials", file)[1].splitlines()) == 6
-        assert run("trials", file, "--csv")[1].startswith("number,knee,hip,cost,current,state")
-        assert run("check", file)[0] == 0
-        assert run("report", file, "--output", f"{file.name}.html")[0] == 0
-        assert (tmp_path / f"{file.name}.html").exists()
+        assert run("report", file)[1].strip() == "study.html"
+        (tmp_path / "study.html").unlink()
         assert file.read_bytes() == before
-    assert run("report", files[0])[1].strip() == "study.html"
+    assert "current: " in run("thresholds", files[0])[1]
+    assert run("trials", files[0], "--csv")[1].startswith("number,knee,hip,cost,current,state")
+    assert run("check", files[0])[0] == 0
     assert "FILE must be given without --store" in run("best", files[0], "--store", "x.db")[2]
     assert "--import must go into a store" in run("trials", files[0], "--import", "x.csv")[2]
 
