@@ -174,6 +174,19 @@ def test_a_penalty_that_stood_for_a_crash_is_none_where_the_user_says_so(optimiz
     assert [(t.state, t.cost) for t in optimizer.trials] == [("success", 1.0), ("crash", None)]
 
 
+@pytest.mark.parametrize("kind", [int, float, str])
+def test_codes_of_states_are_no_costs(optimizer, kind):
+    rows = [
+        {"knee": 0.1, "mode": "soft", "state": kind(code), "cost": kind(cost)}
+        for code, cost in ((0, 1), (1, 0), (0, 0))
+    ]
+    optimizer.tell_table(rows, words={0: "success", 1: "crash"})
+    assert [(t.state, t.cost) for t in optimizer.trials] == [("success", 1.0), ("crash", None), ("success", 0.0)]
+    other = crashbo.Optimizer(SPACE, ["current"])
+    other.tell_table([{**row, "state": None} for row in rows[2:]], words={0: "success", 1: "crash"})
+    assert other.trials[0].cost == 0.0
+
+
 def test_a_table_without_a_column_of_costs_is_not_one_of_crashes(optimizer):
     rows = [{"knee": 0.5, "mode": "soft", "Cost": 1.0}]
     with pytest.raises(ValueError, match=r"it has \['Cost'\]; perhaps 'Cost' is 'cost'"):

@@ -144,6 +144,11 @@ def _options(parameter: Choice, cell: Any) -> list[Any]:
     return found or [o for o in parameter.options if is_number(o) and float(o) == _float_or_nan(word)]
 
 
+def is_numeric(cell: Any) -> bool:
+    """Whether a number stands there, be it as text."""
+    return is_number(cell) or (isinstance(cell, str) and not math.isnan(_float_or_nan(cell)))
+
+
 def _float_or_nan(word: str) -> float:
     try:
         return float(word)

@@ -107,7 +107,7 @@ def _told(
 ) -> tuple[Told, tuple[str, ...]]:
     """What came of a trial, and what is to be said of how that was understood."""
     costs = _costs(study, row)
-    known, words = _numbers(dialect, costs)
+    known, words = _numbers(dialect, costs, coded="state" in row)
     state, notes = _state(dialect, row, words), []
     if state is None and known:
         state = "success"
@@ -142,11 +142,11 @@ def _costs(study: Study, row: Mapping[str, Any]) -> dict[str, Any]:
     return {name: row.get(name) if is_empty(row.get(COST + name)) else row[COST + name] for name in study.objectives}
 
 
-def _numbers(dialect: Dialect, costs: Mapping[str, Any]) -> tuple[dict[str, float], dict[str, Any]]:
+def _numbers(dialect: Dialect, costs: Mapping[str, Any], *, coded: bool) -> tuple[dict[str, float], dict[str, Any]]:
     """The goals that have a number, and the words that stand in place of one."""
     known, words = {}, {}
     for name, cell in costs.items():
-        if not is_empty(cell) and dialect.state_of(cell) not in (None, "pending"):
+        if _is_word(dialect, cell, coded=coded):
             words[name] = cell
             continue
         try:
@@ -159,6 +159,15 @@ def _numbers(dialect: Dialect, costs: Mapping[str, Any]) -> tuple[dict[str, floa
         if found is not None and math.isfinite(found):
             known[name] = found
     return known, words
+
+
+def _is_word(dialect: Dialect, cell: Any, *, coded: bool) -> bool:
+    """Whether a cell of a cost says what came of the trial.
+
+    A penalty may, if it says anything but success; not where there is a column of states: numbers are its codes then.
+    """
+    state = None if is_empty(cell) else dialect.state_of(cell)
+    return state in cells.STATES and not (cells.is_numeric(cell) and (coded or state == "success"))
 
 
 def _state(dialect: Dialect, row: Mapping[str, Any], words: Mapping[str, Any]) -> Any:
