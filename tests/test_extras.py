@@ -17,7 +17,7 @@ import sys
 from importlib.machinery import PathFinder
 
 EXTRAS = {"matplotlib", "PIL", "mujoco", "cloudpickle", "optuna", "sqlalchemy", "optuna_dashboard", "plotly", "fastapi",
-          "uvicorn", "torch", "botorch", "gpytorch", "smac", "cmaes", "PyNomad", "pandas"}
+          "uvicorn", "IPython", "torch", "botorch", "gpytorch", "smac", "cmaes", "PyNomad", "pandas"}
 
 class Bare(PathFinder):
     @classmethod
@@ -63,9 +63,36 @@ def test_every_module_that_cannot_be_imported_says_what_to_install(tmp_path):
         "crashbo.integrations.botorch",
         "crashbo.app.server",
         "crashbo.app.plots",
+        "crashbo.integrations.pandas",
+        "crashbo.integrations.jupyter",
     ):
         assert name in said
     assert {name: words for name, words in said.items() if not re.fullmatch(REMEDY, words)} == {}
+
+
+STUDY = """
+import crashbo
+optimizer = crashbo.Optimizer({"x": (0.0, 1.0)}, ["load"])
+optimizer.tell_table([{"x": 0.1, "cost": 1.0, "load": 2.0}, {"x": 0.9, "cost": "crash"}])
+open("study.json", "w").write(optimizer.to_json())
+print(len(crashbo.load("study.json")._repr_html_()) > 100)
+for show in (optimizer.to_dataframe, optimizer.plot, lambda: optimizer.report("study.html")):
+    try:
+        show()
+    except ImportError as error:
+        print(error)
+"""
+
+
+def test_a_study_without_extras_reads_tables_files_and_says_what_else_it_needs(tmp_path):
+    done = bare(STUDY, folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    first, *said = done.stdout.splitlines()
+    assert first == "True"
+    assert len(said) == 3
+    assert all(re.fullmatch(REMEDY, words) for words in said)
+    looked = bare(COMMAND, "best", "study.json", folder=tmp_path)
+    assert looked.stdout.startswith("Best so far: trial 0"), looked.stderr
 
 
 @pytest.mark.parametrize(

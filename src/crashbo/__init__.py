@@ -7,6 +7,7 @@ from crashbo.optimizer import stopping
 from crashbo.optimizer.checks.finding import Finding
 from crashbo.optimizer.guard import Guard
 from crashbo.optimizer.journaled import journaled
+from crashbo.optimizer.loading import load
 from crashbo.optimizer.minimize import Result, minimize
 from crashbo.optimizer.optimizer import Optimizer
 from crashbo.optimizer.records import Comparison, Constraint, Crash, Outcome, Stopped, Trial, Unmeasured, Void
@@ -41,6 +42,7 @@ __all__ = [
     "Void",
     "__version__",
     "journaled",
+    "load",
     "minimize",
     "models",
     "problems",

@@ -71,6 +71,21 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_let_go)
 
 
+def entries_of(text: bytes, refuse: Callable[[int], NoReturn]) -> tuple[list[dict[str, Any]], int]:
+    """All complete lines of a file, and where they end; `refuse` raises for the number of a line that is not valid."""
+    whole = text[: text.rfind(b"\n") + 1]
+    entries = []
+    for number, line in enumerate(whole.split(b"\n")[:-1], start=1):
+        try:
+            entry = json.loads(line)
+        except ValueError:
+            refuse(number)
+        if not isinstance(entry, dict):
+            refuse(number)
+        entries.append(entry)
+    return entries, len(whole)
+
+
 class Lines:
     """A file with one JSON object per line, held open.
 
@@ -102,18 +117,9 @@ class Lines:
         """All complete lines; a last line that was written only in part is cut off."""
         self._file.seek(0)
         text = self._file.read()
-        whole = text[: text.rfind(b"\n") + 1]
-        entries = []
-        for number, line in enumerate(whole.split(b"\n")[:-1], start=1):
-            try:
-                entry = json.loads(line)
-            except ValueError:
-                self.refuse(number)
-            if not isinstance(entry, dict):
-                self.refuse(number)
-            entries.append(entry)
-        if len(whole) < len(text):
-            self._file.truncate(len(whole))
+        entries, whole = entries_of(text, self.refuse)
+        if whole < len(text):
+            self._file.truncate(whole)
         return entries
 
     def refuse(self, number: int) -> NoReturn:

@@ -11,8 +11,8 @@ from test_service import HOME, Quiet
 
 from crashbo.app import report
 from crashbo.app.bench import Bench, Definition, Told, table
-from crashbo.app.bench.overview import Overview
 from crashbo.app.cli import main
+from crashbo.app.overview import Overview
 from crashbo.app.server.api import create_app
 
 TOML = """

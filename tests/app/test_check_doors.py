@@ -9,11 +9,11 @@ from jumper import SAID, current_of, height_of
 
 import crashbo
 from crashbo.app import report
-from crashbo.app.bench import Bench, Definition, Told
-from crashbo.app.bench.overview import Overview
+from crashbo.app.bench import Bench, Definition, Told, table
 from crashbo.app.bench.workers import Picture
 from crashbo.app.cli import main
 from crashbo.app.gathered import gather
+from crashbo.app.overview import Overview
 
 
 def drifting(store):
@@ -108,7 +108,7 @@ def test_another_file_is_refused_in_a_sentence(run, tmp_path, text):
 
 def test_the_report_has_a_section_of_it(bench):
     pytest.importorskip("matplotlib")
-    gathered = gather(bench)
+    gathered = gather(table.subject_of(bench))
     text = report.to_html(gathered, {})
     assert "<h2>Second look</h2>" in text
     assert "no answer" in text

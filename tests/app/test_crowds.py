@@ -14,8 +14,8 @@ from test_service import HOME, Quiet
 
 from crashbo.app.bench import Bench, Definition, Told
 from crashbo.app.bench.bench import Asked
-from crashbo.app.bench.overview import Overview, history_of, history_points
 from crashbo.app.bench.workers import Chooser, Place, Viewer
+from crashbo.app.overview import Overview, history_of, history_points
 from crashbo.app.server.api import create_app
 from crashbo.app.server.ask_queue import AskQueue
 from crashbo.integrations.optuna import proposer as proposing

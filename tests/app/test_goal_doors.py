@@ -8,9 +8,9 @@ import pytest
 
 from crashbo.app import report
 from crashbo.app.bench import Bench, Definition, Told, table
-from crashbo.app.bench.overview import Overview
 from crashbo.app.bench.runner import NotFinite, parse_result
 from crashbo.app.gathered import gather
+from crashbo.app.overview import Overview
 
 GOALS = {"time": "minimize", "load": "minimize"}  # the load is what crashes it, too
 SAID = {
@@ -90,7 +90,7 @@ def test_csv_goes_out_and_in_again(crane, tmp_path):
     assert len(table.load(other, text).new) == 12
     assert [(t.state, t.cost) for t in other.trials] == [(t.state, t.cost) for t in crane.trials]
     assert not table.load(other, text).new
-    rows = table.from_csv(crane.definition, "x,y,time,cost:load\n0.1,0.2,3.0,0.4\n0.1,0.3,,0.5\n")
+    rows, _ = table.from_csv(crane.definition, "x,y,time,cost:load\n0.1,0.2,3.0,0.4\n0.1,0.3,,0.5\n")
     assert [row.told.cost for row in rows] == [{"time": 3.0, "load": 0.4}, {"load": 0.5}]
     with pytest.raises(ValueError, match="state must be"):
         table.from_csv(crane.definition, "x,y,time\n0.1,0.2,\n")
@@ -118,7 +118,7 @@ def test_the_report_shows_the_front(crane):
     pytest.importorskip("matplotlib", reason="matplotlib is not installed: pip install 'crashbo[plot]'")
     from crashbo.app import study_plots
 
-    gathered = gather(crane)
+    gathered = gather(table.subject_of(crane))
     assert set(study_plots.draw_all(gathered)) == {"front", "threshold-1", "influence", "slice-1"}
     text = report.to_html(gathered, {})
     assert "lowest time and lowest load" in text

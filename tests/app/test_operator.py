@@ -153,3 +153,18 @@ def test_a_wish_is_handed_out_next(bench):
     with pytest.raises(Beyond):
         bench.wish({"knee": 3.0, "hip": 0.4})
     assert bench.ask().params == {"knee": 0.3, "hip": 0.4}
+
+
+def test_an_import_says_what_it_understood_that_does_not_stand_there(bench, crashbo, tmp_path):
+    old = tmp_path / "old.csv"
+    old.write_text("knee;hip;cost;state\n0.1;0.2;1.5;ok\n0.3;0.2;failed;\n0.4;0.2;1e6;crash\n")
+    said = crashbo("trials", "--import", str(old), "--preview")[1].splitlines()
+    assert said == [
+        "3 trials would be added",
+        "line 2: 'ok' taken for a success",
+        "line 3: 'failed' taken for a crash",
+        "line 4: a crash with a cost, 1e+06, which is left out: it has none",
+    ]
+    assert bench.trials == []
+    notes = table.plan(bench, old.read_text()).notes
+    assert [f"line {line}: {words}" for line, words in notes] == said[1:]

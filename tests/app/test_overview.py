@@ -6,7 +6,7 @@ from jumper import SAID, current_of, height_of
 
 from crashbo import Choice, Float, Optimizer
 from crashbo.app.bench import Bench, Definition, Told
-from crashbo.app.bench.overview import Overview, _random_points, _total_effects, grid_values, history_points
+from crashbo.app.overview import Overview, _random_points, _total_effects, grid_values, history_points
 
 
 @pytest.fixture(scope="module")

@@ -416,7 +416,7 @@ def test_the_report_s_table_is_printed_whole_on_a4(browser, store, tmp_path):
         )
     entries = bench.entries()
     more = [table.more_of(e, bench.id) for e in entries]
-    said = Gathered(bench.definition, bench.trials, bench.best(), None, {}, {}, {}, {}, [], "2026-11-17", more)
+    said = Gathered(bench.definition.titled, bench.trials, bench.best(), None, {}, {}, {}, {}, [], "2026-11-17", more)
     path = tmp_path / "report.html"
     path.write_text(report.to_html(said, {}), encoding="utf-8")
     page = browser.new_page(viewport={"width": 1047, "height": 718})  # A4 on its side, less the margins

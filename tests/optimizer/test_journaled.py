@@ -11,7 +11,6 @@ import pytest
 
 import crashbo
 from crashbo import Comparison
-from crashbo.app.commands.check import opened
 
 SPACE = {"a": (0.0, 1.0), "b": (0.0, 1.0)}
 
@@ -76,7 +75,7 @@ def test_corrections_and_what_was_taken_back_are_kept(tmp_path: Path) -> None:
     with crashbo.journaled(path, fresh()) as study:
         assert study.comparisons == expected
         assert study.trials == trials
-    assert opened(path).comparisons == expected  # as `crashbo check` reads it
+    assert crashbo.load(path).comparisons == expected  # as `crashbo check` reads it
 
 
 def test_it_goes_on_with_the_same_proposals(tmp_path: Path) -> None:

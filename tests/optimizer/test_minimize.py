@@ -3,6 +3,7 @@
 import io
 import multiprocessing
 import signal
+import sys
 import threading
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 
@@ -320,17 +321,20 @@ def test_a_rule_lets_what_is_running_end():
     assert "pending" not in states(result)
 
 
-def test_progress_on_shows_trial_best_crashes_and_thresholds(capsys):
+@pytest.mark.parametrize("terminal", [True, False])
+def test_progress_on_shows_trial_best_crashes_and_thresholds(terminal, capsys, monkeypatch):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal)
+    monkeypatch.setenv("COLUMNS", "200")
     crashbo.minimize(press, SPACE, constraints=["load"], trials=5, strategy="random", seed=1, progress=True)
     shown = capsys.readouterr()
     assert shown.out == ""
-    last = shown.err.rstrip("\n").split("\r")[-1]
+    last = shown.err.rstrip("\n").split("\r" if terminal else "\n")[-1]
     assert "trial 5/5" in last
     assert "best " in last
     assert "crashes " in last
     assert "load crashes at " in last
     assert shown.err.endswith("\n")
-    assert shown.err.count("\r") == 5
+    assert (shown.err.count("\r"), shown.err.count("\n")) == ((5, 1) if terminal else (0, 5))
 
 
 @pytest.mark.parametrize("progress", [False, None])

@@ -146,7 +146,7 @@ def test_a_range_of_one_value_is_a_fixed_parameter():
 
 
 def test_a_page_s_levels_are_json_where_an_end_is_open():
-    from crashbo.app.bench.overview import Level, _plain
+    from crashbo.app.overview import Level, _plain
 
     level = Level(3, 2, 13.0, _plain((12.0, math.inf)), True, 12.5, "at least 12")
     assert json.loads(json.dumps(asdict(level), allow_nan=False))["interval"] == [12.0, None]

@@ -3,18 +3,19 @@
 May import every other layer.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import combinations
 from typing import Any
 
-from crashbo.app.bench import Bench, Definition, table
-from crashbo.app.bench.overview import Level, Overview, Slice, history_of
+from crashbo.app.overview import GRID, Level, Overview, Slice, history_of
+from crashbo.app.subject import Subject, Titled
 from crashbo.optimizer.checks.finding import Finding
 from crashbo.optimizer.comparing import Ranked
 from crashbo.optimizer.records import Trial
 
+ALONG_ONE = 81  # points of the only parameter
 _SLICES = 3  # pairs of parameters that are drawn
 _DEARER = 1.5  # power of the number of trials by which the models take longer, about
 
@@ -23,7 +24,7 @@ _DEARER = 1.5  # power of the number of trials by which the models take longer, 
 class Gathered:
     """The data of a report."""
 
-    definition: Definition
+    titled: Titled
     trials: list[Trial]
     best: Trial | None
     recommended: dict[str, Any] | None
@@ -46,44 +47,48 @@ class Gathered:
         return [] if self.best is None else [self.best.number]
 
 
-def gather(bench: Bench, progress: Callable[[float], None] = lambda share: None) -> Gathered:
+def gather(subject: Subject, progress: Callable[[float], None] = lambda share: None) -> Gathered:
     """Gather everything about a study; `progress` is called with the fraction that is done."""
-    definition, entries, study = bench.definition, bench.entries(), bench.id
-    trials, more = [e.trial for e in entries], [table.more_of(e, study) for e in entries]
+    titled, trials, more = subject.titled, subject.trials, [dict(of) for of in subject.more]
     when = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
     if not any(t.counts for t in trials):
-        return Gathered(definition, trials, None, None, {}, {}, {}, {}, [], when, more)
-    seen, best = Overview(bench.insight()), bench.best()
+        return Gathered(titled, trials, None, None, {}, {}, {}, {}, [], when, more)
+    seen, best = subject.overview, subject.best
     points = history_of(seen.told, per_doubling=1)
     work = _Progress(progress, [count**_DEARER for count in points] + [len(seen.told) ** _DEARER] * 2)
-    influence, recommended = seen.influence(), seen.recommended()
-    at = recommended["params"] if recommended else best.params if best else seen.insight.trials[-1].params
+    influence, recommended = seen.influence(), subject.recommended
+    at = at_best(subject)
     work.step()
-    history: dict[str, list[Level]] = {}
-    for count in points[:-1]:
-        _add(history, seen.before(count).levels(limits=False))
-        work.step()
-    levels = seen.levels()
-    _add(history, levels)
-    work.step()
+    history = history_in(seen, work.step)
     findings = seen.check()
     work.step()
     return Gathered(
-        definition=definition,
+        titled=titled,
         trials=trials,
         best=best,
         recommended=recommended,
-        levels=levels,
+        levels={name: levels[-1] for name, levels in history.items()},
         history=history,
         influence=influence,
         blame=seen.blame(),
-        slices=_slices(seen, influence, at),
+        slices=[seen.slice(axes, at, size) for axes, size in axes_of(seen, influence)],
         when=when,
         more=more,
         findings=findings,
         front=seen.front(),
         ranking=seen.ranking(),
     )
+
+
+def history_in(seen: Overview[Any], step: Callable[[], None] = lambda: None) -> dict[str, list[Level]]:
+    """The thresholds as they were learnt, up to now; `step` is called after each fit."""
+    history: dict[str, list[Level]] = {}
+    for count in history_of(seen.told, per_doubling=1)[:-1]:
+        _add(history, seen.before(count).levels(limits=False))
+        step()
+    _add(history, seen.levels())
+    step()
+    return history
 
 
 def _add(history: dict[str, list[Level]], levels: dict[str, Level]) -> None:
@@ -103,11 +108,18 @@ class _Progress:
         self._progress(1.0 - sum(self._left) / self._total)
 
 
-def _slices(seen: Overview, influence: dict[str, dict[str, float]], at: dict[str, Any]) -> list[Slice]:
-    """Through one setting, over the pairs of parameters that matter most."""
-    weight = {name: max(of[name] for of in influence.values()) for name in seen.parameters}
+def at_best(subject: Subject) -> dict[str, Any]:
+    """The setting through which slices go: what is recommended, else the best trial, else the last."""
+    recommended, best = subject.recommended, subject.best
+    return dict(recommended["params"] if recommended else best.params if best else subject.overview.outward_last())
+
+
+def axes_of(seen: Overview[Any], influence: dict[str, dict[str, float]]) -> list[tuple[Sequence[str], int]]:
+    """The pairs of parameters that matter most, or the only one; and how many points to draw along an axis."""
+    free = [name for name, p in seen.parameters.items() if p.count > 1] or list(seen.parameters)
+    weight = {name: max(of[name] for of in influence.values()) for name in free}
     names = sorted(weight, key=lambda name: -weight[name])
     if len(names) == 1:
-        return [seen.slice(names, at, 81)]
+        return [(names, ALONG_ONE)]
     pairs = sorted(combinations(names, 2), key=lambda pair: -sum(weight[name] for name in pair))
-    return [seen.slice(pair, at) for pair in pairs[:_SLICES]]
+    return [(pair, GRID) for pair in pairs[:_SLICES]]

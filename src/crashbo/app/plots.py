@@ -18,8 +18,8 @@ from crashbo.app.states import CRASH, NEXT, SUCCESS
 from crashbo.extras import Absent
 
 try:
+    from matplotlib import figure as _figure
     from matplotlib.axes import Axes as Axes  # re-exported: other files draw through this one
-    from matplotlib.figure import Figure as Figure
 except ModuleNotFoundError as error:
     raise Absent("a figure", error.name, "plot") from error
 
@@ -31,6 +31,13 @@ _DPI = 115
 _MANY = 100  # trials in a bin from which its share is reliable
 _CAUSES = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#8A6100")
 _MARKERS = ("o", "s", "^", "D", "v", "P")
+
+
+class Figure(_figure.Figure):
+    """A figure that shows in a notebook by itself: nobody has to import pyplot first."""
+
+    def _repr_png_(self) -> bytes:
+        return png(self)
 
 
 def save(figure: Figure, path: Path) -> None:

@@ -7,17 +7,21 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from crashbo.app import html_page
-from crashbo.app.bench import Bench, table
 from crashbo.app.gathered import Gathered, gather
 from crashbo.app.states import LOOKS
 from crashbo.app.text import counted, value_text
+from crashbo.app.trial_table import shown_columns
 from crashbo.optimizer.records import Trial
+from crashbo.optimizer.tables.columns import TableColumn, cell
 from crashbo.search.risk import Budget, MinSafe, Paper, Price
 from crashbo.search.space import Choice, Context, Float, Int
 from crashbo.version import __version__
+
+if TYPE_CHECKING:
+    from crashbo.app.bench import Bench
 
 _DPI = 130
 
@@ -50,11 +54,12 @@ def check_places(path: Path, pngs: Path | None = None) -> None:
             pass
 
 
-def of_bench(bench: Bench) -> str:
-    """The report of a study, gathered and drawn now."""
+def of_bench(bench: "Bench") -> str:
+    """The report of a study in a store, gathered and drawn now."""
     from crashbo.app import plots, study_plots
+    from crashbo.app.bench.table import subject_of  # only here: a store needs Optuna
 
-    gathered = gather(bench)
+    gathered = gather(subject_of(bench))
     return to_html(gathered, {n: plots.png(f, _DPI) for n, f in study_plots.draw_all(gathered).items()})
 
 
@@ -65,9 +70,9 @@ def file_name(study: str) -> str:
 
 def to_html(gathered: Gathered, drawn: dict[str, bytes]) -> str:
     """The report as HTML."""
-    name = gathered.definition.name
-    goal = " and ".join(goal.wanted for goal in gathered.definition.goals)
-    if gathered.definition.study.compared:
+    name = gathered.titled.name
+    goal = " and ".join(goal.wanted for goal in gathered.titled.goals)
+    if gathered.titled.study.compared:
         goal = "the better of two trials"
     parts = [
         f"<h1>{escape(name)}</h1><p class='soft'>{escape(goal)}{_dates(gathered)}</p>",
@@ -87,13 +92,13 @@ def to_html(gathered: Gathered, drawn: dict[str, bytes]) -> str:
 def _numbers(g: Gathered) -> str:
     counts = [(sum(t.state == state for t in g.trials), look) for state, look in LOOKS.items()]
     cells = [(str(count), look.many) for count, look in counts if count or look.counted]
-    left = crashes_left(g.definition.options.get("risk"), g.trials)
+    left = crashes_left(g.titled.study.risk, g.trials)
     if left is not None:
         cells.append(left)
     if g.front is not None and g.front["trials"]:
         cells += [(str(len(g.front["trials"])), "on the front"), (value_text(g.front["hypervolume"]), "hypervolume")]
     if g.best is not None:
-        unit = g.definition.study.units.get("cost", "")
+        unit = g.titled.study.units.get("cost", "")
         figure = f"#{g.best.number}" if g.best.cost is None else f"{value_text(g.best.cost)} {unit}"
         cells.append((figure, f"best, trial {g.best.number}"))
     return html_page.numbers(cells)
@@ -137,8 +142,8 @@ def _written(g: Gathered) -> str:
 
 def _bounds(g: Gathered) -> str:
     """The parameters with their bounds, the risk, and what is known of the constraints."""
-    units, rows = g.definition.study.units, []
-    for name, p in g.definition.space.parameters.items():
+    units, rows = g.titled.study.units, []
+    for name, p in g.titled.space.parameters.items():
         more = []
         if isinstance(p, Choice):
             span = ", ".join(map(str, p.options))
@@ -152,10 +157,10 @@ def _bounds(g: Gathered) -> str:
             )
             more += [word for word, is_so in kinds if is_so]
             more += [f"in steps of {value_text(p.step)}"] if isinstance(p, Float) and p.step is not None else []
-        more += [f"when {g.definition.space.conditions.words(name)}"] if p.when else []
+        more += [f"when {g.titled.space.conditions.words(name)}"] if p.when else []
         rows.append([name, span, ", ".join(more)])
-    rows += [["rule", rule.words, ""] for rule in g.definition.study.rules]
-    risk = f"<p class='soft'>Risk: {escape(risk_words(g.definition.options.get('risk')))}.</p>"
+    rows += [["rule", rule.words, ""] for rule in g.titled.study.rules]
+    risk = f"<p class='soft'>Risk: {escape(risk_words(g.titled.study.risk))}.</p>"
     return "<h2>Bounds and risk</h2>" + html_page.table(["parameter", "from the study's definition", ""], rows) + risk
 
 
@@ -164,8 +169,8 @@ def _front(g: Gathered) -> str:
     members = [t for t in g.trials if g.front is not None and t.number in g.front["trials"]]
     if not members:
         return "<p>No trial has succeeded in all goals yet.</p>"
-    units, goals = g.definition.study.units, g.definition.goals
-    names = list(g.definition.space.parameters)
+    units, goals = g.titled.study.units, g.titled.goals
+    names = list(g.titled.space.parameters)
     head = ["", *(_titled(goal.label, goal.unit) for goal in goals), *(_titled(n, units.get(n, "")) for n in names)]
     rows = [
         [
@@ -191,13 +196,13 @@ def _titled(name: str, unit: str) -> str:
 
 
 def _findings(g: Gathered) -> str:
-    if g.definition.study.objectives:
+    if g.titled.study.objectives:
         return _front(g)
     if g.best is None:
         return "<p>No trial has succeeded yet.</p>"
-    units, recommended = g.definition.study.units, g.recommended
+    units, recommended = g.titled.study.units, g.recommended
     head = ["", f"best, trial {g.best.number}", "recommended"]
-    cost = "hidden cost" if g.ranking else f"{g.definition.label} {units.get('cost', '')}"
+    cost = "hidden cost" if g.ranking else f"{g.titled.label} {units.get('cost', '')}"
     expected, p_safe, params = "", "", {}
     if recommended is not None:
         mean, low, high = map(value_text, recommended["cost"])
@@ -206,7 +211,7 @@ def _findings(g: Gathered) -> str:
     known = {r.number: f"{value_text(r.mean)} ± {value_text(r.std)}" for r in g.ranking}
     best = known.get(g.best.number) or value_text(g.best.cost)
     rows = [[cost, best, expected], ["P(safe)", "succeeded", p_safe]]
-    for name in g.definition.space.parameters:
+    for name in g.titled.space.parameters:
         values = (value_text(of.get(name)) for of in (g.best.ran, params))
         rows.append([f"{name} {units.get(name, '')}", *values])
     return "<h2>Settings</h2>" + html_page.table(head, rows)
@@ -221,7 +226,7 @@ def _ranking(g: Gathered) -> str:
         + [", ".join(map(str, others)) for others in (r.beat, r.lost_to, r.tied_with)]
         for i, r in enumerate(g.ranking, start=1)
     ]
-    better = "higher" if g.definition.study.direction == "maximize" else "lower"
+    better = "higher" if g.titled.study.direction == "maximize" else "lower"
     words = f"<p class='soft'>Mean and standard deviation of the hidden cost: {better} is better.</p>"
     head = ["", "trial", "hidden cost", "±", "better than", "worse than", "as good as"]
     return "<h2>Ranking</h2>" + words + html_page.table(head, rows)
@@ -232,7 +237,7 @@ def _thresholds(g: Gathered) -> str:
     for name, level in g.levels.items():
         ends = level.interval or (None, None)
         how = "learnt" if level.learned else "given"
-        unit = g.definition.study.units.get(name, "")
+        unit = g.titled.study.units.get(name, "")
         rows.append([f"{name} {unit}", *map(value_text, (level.value, *ends)), how, level.words])
     return "<h2>Crash thresholds</h2>" + html_page.table(["", "value", "5 %", "95 %", "", ""], rows) if rows else ""
 
@@ -246,7 +251,7 @@ def _second_look(g: Gathered) -> str:
 
 
 def _blame(g: Gathered) -> str:
-    names = [c.name for c in g.definition.study.constraints]
+    names = [c.name for c in g.titled.study.constraints]
     if not g.blame or len(names) < 2:
         return ""
     reasons = {t.number: t.reason for t in g.trials}
@@ -256,18 +261,14 @@ def _blame(g: Gathered) -> str:
 
 
 def _trials(g: Gathered) -> str:
-    columns = [c for c in table.columns(g.definition, g.trials) if c[1] not in ("origin", "p_model")]
-    columns = [
-        c for c in columns if c[1] not in ("reason", "blame", "censored") or any(table.cell(t, c) for t in g.trials)
-    ]
-    names = {"number": "#", "reason": "note", "cost": g.definition.label, "p_safe": "P(safe)"}
-    head = [_with_unit(g, c, names) for c in columns] + ["told", "by", "took (s)"]
-    more = g.more or [{}] * len(g.trials)
-    rows = [
-        [value_text(table.cell(t, column), 4) for column in columns]
-        + [_date(of.get("told_at")), of.get("who") or "", value_text(of.get("took"))]
-        for t, of in zip(g.trials, more, strict=True)
-    ]
+    columns = shown_columns(g.titled.study, g.trials)
+    names = {"number": "#", "reason": "note", "cost": g.titled.label, "p_safe": "P(safe)"}
+    head = [_with_unit(g, c, names) for c in columns]
+    rows = [[value_text(cell(t, column), 4) for column in columns] for t in g.trials]
+    if g.more:  # at a bench
+        head += ["told", "by", "took (s)"]
+        times = ([_date(of.get("told_at")), of.get("who") or "", value_text(of.get("took"))] for of in g.more)
+        rows = [row + when for row, when in zip(rows, times, strict=True)]
     return html_page.table(head, rows, [t.state for t in g.trials])
 
 
@@ -276,8 +277,7 @@ def _date(told_at: str | None) -> str:
     return (told_at or "")[:16].replace("T", "\u00a0").replace("-", "\u2011")
 
 
-def _with_unit(g: Gathered, column: tuple[str, str], names: Mapping[str, str]) -> str:
-    kind, name = column
-    name = name.removeprefix(table.COST) if kind == "cost" else name
-    unit = g.definition.study.units.get(name, "") if kind or name == "cost" else ""
+def _with_unit(g: Gathered, column: TableColumn, names: Mapping[str, str]) -> str:
+    kind, name, _ = column
+    unit = g.titled.study.units.get(name, "") if kind or name == "cost" else ""
     return _titled(name if kind else names.get(name, name), unit)

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from crashbo.app.bench.overview import Level, Slice
 from crashbo.app.gathered import Gathered
+from crashbo.app.overview import Level, Slice
 from crashbo.app.plots import LEVEL, MODEL, Array, Axes, Figure, dress, panel, title
 from crashbo.app.states import CRASH, LOOKS, NEXT, SUCCESS
 from crashbo.app.text import value_text
@@ -28,8 +28,8 @@ def draw_all(g: Gathered) -> dict[str, Figure]:
     """All figures for which there are data, by name."""
     if not any(t.counts for t in g.trials):
         return {}
-    out = {"front": draw_front(g)} if g.definition.study.objectives else {"cost": draw_cost(g)}
-    if g.definition.study.compared:
+    out = {"front": draw_front(g)} if g.titled.study.objectives else {"cost": draw_cost(g)}
+    if g.titled.study.compared:
         out = {}
     if g.ranking:
         out["ranking"] = draw_ranking(g)
@@ -43,13 +43,13 @@ def draw_all(g: Gathered) -> dict[str, Figure]:
 
 def draw_cost(g: Gathered) -> Figure:
     """Cost over trials, with crashes and voids marked."""
-    label, unit = g.definition.label, g.definition.study.units.get("cost", "")
+    label, unit = g.titled.label, g.titled.study.units.get("cost", "")
     name = f"{label[:1].upper()}{label[1:]} over trials"
     figure, axes = panel(_SIZE, _plain(name), "crosses are crashes, rings are voids")
     done = [t for t in g.trials if t.cost is not None]
     if done:
         costs = np.array([t.cost for t in done], dtype=float)
-        best = (np.maximum if g.definition.study.direction == "maximize" else np.minimum).accumulate(costs)
+        best = (np.maximum if g.titled.study.direction == "maximize" else np.minimum).accumulate(costs)
         numbers = [t.number for t in done]
         axes.step([*numbers, len(g.trials) - 1], [*best, best[-1]], where="post", color=MODEL, linewidth=1.8, zorder=2)
         axes.plot(numbers, costs, "o", color=SUCCESS, markersize=5, zorder=3)
@@ -61,7 +61,7 @@ def draw_cost(g: Gathered) -> Figure:
 
 def draw_front(g: Gathered) -> Figure:
     """Every pair of goals: the successes, those on the front joined, and at the edge how many crashed."""
-    pairs = list(combinations(g.definition.goals, 2))
+    pairs = list(combinations(g.titled.goals, 2))
     figure = Figure(figsize=(7.6, 3.9) if len(pairs) == 1 else (7.6, 3.1 * len(pairs)), layout="constrained")
     done = [t for t in g.trials if t.state == "success"]
     members = set((g.front or {}).get("trials", ()))
@@ -108,7 +108,7 @@ def draw_ranking(g: Gathered) -> Figure:
         at = means[numbers.index(best.number)]
         axes.plot([best.number], [at], "o", color="#F0E442", markeredgecolor="black", markersize=8, zorder=4)
     _rail(axes, [t for t in g.trials if LOOKS[t.state].rail])
-    axes.set_ylabel(_with_unit("hidden cost", g.definition.study.units.get("cost", "")))
+    axes.set_ylabel(_with_unit("hidden cost", g.titled.study.units.get("cost", "")))
     return figure
 
 
@@ -133,7 +133,7 @@ def draw_level(g: Gathered, name: str, levels: list[Level]) -> Figure:
     values = np.array([t.measured[name] for t in seen] or [level[1] for level in known] or [0.0], dtype=float)
     axes.set_ylim(*_ends(values, [end for end in known[-1][1:] if end is not None] if known else []))
     _rail(axes, [t for t in g.trials if LOOKS[t.state].rail and (name not in t.measured or t.state == "void")])
-    axes.set_ylabel(_with_unit(name, g.definition.study.units.get(name, "")))
+    axes.set_ylabel(_with_unit(name, g.titled.study.units.get(name, "")))
     return figure
 
 
@@ -144,7 +144,7 @@ def draw_influence(g: Gathered) -> Figure:
     words = "share of the variation over the space that involves each"
     figure, axes = panel(size, "Which parameters matter", words)
     names.sort(key=lambda name: max(of[name] for of in g.influence.values()))
-    shown = [*((goal.name, goal.label, _GOALS[i]) for i, goal in enumerate(g.definition.goals)), _SAFETY]
+    shown = [*((goal.name, goal.label, _GOALS[i]) for i, goal in enumerate(g.titled.goals)), _SAFETY]
     shown = [s for s in shown if s[0] in g.influence]
     step = 0.8 / max(len(shown), 2)
     for i, (kind, label, color) in enumerate(shown):
@@ -161,7 +161,7 @@ def draw_slice(g: Gathered, found: Slice) -> Figure:
     """Expected cost and P(safe) over two parameters."""
     figure = Figure(figsize=(7.6, 3.7), layout="constrained")
     held = ", ".join(f"{k} {value_text(v, 3)}" for k, v in found.at.items() if k not in found.axes)
-    goals = [] if found.cost is None else g.definition.goals
+    goals = [] if found.cost is None else g.titled.goals
     fields = []
     for goal in goals:
         field = goal.of(found.cost)
@@ -173,7 +173,7 @@ def draw_slice(g: Gathered, found: Slice) -> Figure:
     panels = figure.subplots(1, len(fields), squeeze=False)[0]
     x, y = (_coordinates(g, name, values) for name, values in zip(found.axes, found.grid, strict=True))
     for axes, (field, words, colours, (low, high), unit) in zip(panels, fields, strict=True):
-        smooth = not any(isinstance(g.definition.space.parameters[name], Choice) for name in found.axes)
+        smooth = not any(isinstance(g.titled.space.parameters[name], Choice) for name in found.axes)
         shading = "gouraud" if smooth else "nearest"
         image = axes.pcolormesh(x, y, field, cmap=colours, vmin=low, vmax=high, shading=shading, rasterized=True)
         if found.forbidden is not None and found.forbidden.any():
@@ -195,7 +195,7 @@ def draw_slice(g: Gathered, found: Slice) -> Figure:
 
 def draw_line(g: Gathered, found: Slice) -> Figure:
     """Expected cost and P(safe) over the only parameter."""
-    goals = g.definition.goals
+    goals = g.titled.goals
     figure = Figure(figsize=(7.6, 2.0 + 2.6 * len(goals)), layout="constrained")
     *uppers, lower = figure.subplots(1 + len(goals), 1, sharex=True, height_ratios=[*[3] * len(goals), 2])
     name = found.axes[0]
@@ -241,6 +241,7 @@ def _rail(axes: Axes, trials: list[Trial]) -> None:
         axes.plot(numbers, [at] * len(numbers), **_marker(state))
     axes.set_ylim(low - 0.14 * (high - low), high)
     axes.set_xlabel("trial", fontsize=9)
+    axes.locator_params(axis="x", integer=True)
 
 
 def _dots(axes: Axes, g: Gathered, names: tuple[str, ...]) -> None:
@@ -261,10 +262,10 @@ def _dots(axes: Axes, g: Gathered, names: tuple[str, ...]) -> None:
 
 
 def _name_axes(axes: Axes, g: Gathered, names: tuple[str, ...]) -> None:
-    units = g.definition.study.units
+    units = g.titled.study.units
     for name, letter in zip(names, "xy", strict=False):
         getattr(axes, f"set_{letter}label")(_with_unit(name, units.get(name, "")), fontsize=9)
-        parameter = g.definition.space.parameters[name]
+        parameter = g.titled.space.parameters[name]
         if isinstance(parameter, Choice):
             getattr(axes, f"set_{letter}ticks")(
                 range(len(parameter.options)), [_plain(str(o)) for o in parameter.options]
@@ -278,7 +279,7 @@ def _name_axes(axes: Axes, g: Gathered, names: tuple[str, ...]) -> None:
 
 def _coordinates(g: Gathered, name: str, values: Sequence[Any]) -> Array:
     """Values of a parameter as positions on an axis; a choice is at the position of its option."""
-    parameter = g.definition.space.parameters[name]
+    parameter = g.titled.space.parameters[name]
     if isinstance(parameter, Choice):
         values = [parameter.options.index(v) for v in values]
     return np.array(values, dtype=float)

@@ -3,16 +3,17 @@
 May import strategies and below.
 
 One JSON object a line. The first names the format and the study; then "ask" (a trial was handed out, with the
-state the optimiser was left in), "tell" (what came of it), "prefer" (which of two was better; `again` in place of what
-was said of them before) and "unprefer" (a comparison was taken back). One writer at a time holds the file's lock.
+state the optimiser was left in), "tell" (what came of it), "table" (trials that were made before, told together, and
+comparisons of them), "prefer" (which of two was better; `again` in place of what was said of them before) and
+"unprefer" (a comparison was taken back). One writer at a time holds the file's lock.
 """
 
 import json
 import os
-from collections.abc import Mapping
-from dataclasses import asdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from crashbo.lines import Lines, Lock
 from crashbo.optimizer import saving
@@ -22,8 +23,12 @@ from crashbo.optimizer.records import Comparison, Trial
 from crashbo.search import own
 
 VERSION = 1
-_OF_TWO = ("prefer", "unprefer")  # events that concern two trials
 _START = b'{"crashbo_journal":'
+
+
+def begins_journal(text: bytes) -> bool:
+    """Whether this is the beginning of a journal."""
+    return text.startswith(_START)
 
 
 def compared_by(event: Mapping[str, Any], comparisons: list[Comparison]) -> list[Comparison]:
@@ -34,6 +39,34 @@ def compared_by(event: Mapping[str, Any], comparisons: list[Comparison]) -> list
         return comparisons[:last] + comparisons[last + 1 :]
     before = of_pair(comparisons, new.better, new.worse) if event.get("again") else []
     return [*(c for i, c in enumerate(comparisons) if i not in before), new]
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """A study as its journal has it."""
+
+    trials: dict[int, Trial]
+    comparisons: list[Comparison]
+    state: dict[str, Any]  # as far as the journal says
+
+    @staticmethod
+    def of(events: Iterable[Mapping[str, Any]], refuse: Callable[[int], NoReturn]) -> "Replayed":
+        """After these events; `refuse` raises for the event of an index."""
+        trials: dict[int, Trial] = {}
+        comparisons: list[Comparison] = []
+        state: dict[str, Any] = {}
+        for i, event in enumerate(events):
+            try:
+                if "comparison" in event:
+                    comparisons = compared_by(event, comparisons)
+                    continue
+                told = [saving.trial_in(trial) for trial in event.get("trials") or [event["trial"]]]
+                comparisons = [*comparisons, *(Comparison(**c) for c in event.get("comparisons", ()))]
+            except (KeyError, TypeError, ValueError):
+                refuse(i)
+            trials |= {trial.number: trial for trial in told}
+            state |= event.get("state", {})
+        return Replayed(trials, comparisons, state)
 
 
 class Journal:
@@ -60,21 +93,10 @@ class Journal:
             self._lines.append({"crashbo_journal": VERSION, "config": fresh.config()})
             return fresh
         self._check_same_study(events[0], fresh)
-        trials: dict[int, Trial] = {}
-        state: Mapping[str, Any] = fresh.state()
-        comparisons: list[Comparison] = []
-        for number, event in enumerate(events[1:], start=2):
-            try:
-                if event["event"] in _OF_TWO:
-                    comparisons = compared_by(event, comparisons)
-                    continue
-                trial = saving.trial_in(event["trial"])
-            except (KeyError, TypeError, ValueError):
-                self._lines.refuse(number)
-            trials[trial.number] = trial
-            state = {**state, **event.get("state", {})}
+        found = Replayed.of(events[1:], lambda i: self._lines.refuse(i + 2))
+        state = {**fresh.state(), **found.state}
         self._memory = state.get("memory")
-        return Optimizer.restored(fresh.study, trials.values(), state, comparisons)
+        return Optimizer.restored(fresh.study, found.trials.values(), state, found.comparisons)
 
     def asked(self, trial: Trial, optimizer: Optimizer) -> None:
         """A trial was handed out. A memory that is in the file already is not written again: with many trials, most."""
@@ -88,6 +110,11 @@ class Journal:
     def told(self, trial: Trial) -> None:
         """A trial's outcome is known."""
         self._lines.append({"event": "tell", "trial": asdict(trial)})
+
+    def told_table(self, trials: Sequence[Trial], comparisons: Sequence[Comparison]) -> None:
+        """Trials that were made before were told together: one line, so that all of them are in the file or none."""
+        told = {"trials": [asdict(t) for t in trials], "comparisons": [asdict(c) for c in comparisons]}
+        self._lines.append({"event": "table", **{name: some for name, some in told.items() if some}})
 
     def preferred(self, comparison: Comparison, *, again: bool = False) -> None:
         """Two trials were compared; `again`, in place of what was said of them before."""

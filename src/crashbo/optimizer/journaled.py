@@ -11,6 +11,7 @@ from typing import Any, Unpack
 from crashbo.optimizer.journal import Journal
 from crashbo.optimizer.optimizer import Optimizer
 from crashbo.optimizer.records import Comparison, Trial
+from crashbo.optimizer.tables.old_data import TableReading
 from crashbo.optimizer.told import Said, takes_said
 from crashbo.search.space import Params
 
@@ -24,13 +25,16 @@ class JournaledOptimizer:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._optimizer, name)
 
-    def ask(self) -> Trial:
-        """The next trial to run."""
-        return self.ask_batch(1)[0]
+    def __repr__(self) -> str:
+        return repr(self._optimizer)
 
-    def ask_batch(self, n: int) -> list[Trial]:
+    def ask(self, context: Params | None = None) -> Trial:
+        """The next trial to run."""
+        return self.ask_batch(1, context)[0]
+
+    def ask_batch(self, n: int, context: Params | None = None) -> list[Trial]:
         """The next n trials to run at the same time."""
-        batch = self._optimizer.ask_batch(n)
+        batch = self._optimizer.ask_batch(n, context)
         for trial in batch:
             self._journal.asked(trial, self._optimizer)
         return batch
@@ -41,6 +45,13 @@ class JournaledOptimizer:
         told = self._optimizer.tell(trial, replace=replace, **said)
         self._journal.told(told)
         return told
+
+    def tell_table(self, table: Any, **how: Any) -> TableReading:
+        """Tell trials that were made before, as `Optimizer.tell_table`; they are written as one event."""
+        reading = self._optimizer.tell_table(table, **how)
+        if reading.trials or reading.comparisons:
+            self._journal.told_table(reading.trials, reading.comparisons)
+        return reading
 
     def prefer(
         self, better: Trial | int, worse: Trial | int, tie: bool = False, *, replace: bool = False

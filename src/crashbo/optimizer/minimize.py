@@ -8,9 +8,11 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from os import PathLike
+from pathlib import Path
 from typing import Any, Literal, Unpack
 
 from crashbo import processes
+from crashbo.lazy import above
 from crashbo.optimizer.checks.finding import Finding
 from crashbo.optimizer.confirmation import Confirmation
 from crashbo.optimizer.experiment import Experiment, Rules, Word, takes_guard
@@ -99,6 +101,24 @@ class Result:
         """Every trial as a row of plain values, with the blame of crashes as inferred."""
         return self.view.table()
 
+    def to_dataframe(self) -> Any:
+        """Every trial as a row of a pandas data frame, in order, with the columns of the CSV."""
+        return self.optimizer.to_dataframe()
+
+    def plot(self, what: str | None = None, *, axes: Sequence[str] | None = None) -> Any:
+        """A picture of the study, a matplotlib figure: see `Optimizer.plot`."""
+        return self.optimizer.plot(what, axes=axes)
+
+    def report(self, path: str | PathLike[str]) -> Path:
+        """Write the study as one HTML file, to mail around; returns its path."""
+        return self.optimizer.report(path)
+
+    def _repr_html_(self) -> str:
+        return str(above("html")(self.optimizer, self.ended))
+
+    def __repr__(self) -> str:
+        return f"<Result: {self.ended}; {self.optimizer!r}>"
+
     def confirm(
         self,
         experiment: Experiment,
@@ -184,7 +204,8 @@ def minimize(
         on_lost: what becomes, on resuming, of a trial that ran when this process died; "repeat" runs it again.
         stop: rules that end the study early, see `crashbo.stopping`.
         journal: a file that keeps every event as it happens; a second call with the same file resumes.
-        progress: None shows a line on a terminal; True, False, or a function of your own.
+        progress: None shows a line on a terminal and in a notebook; True elsewhere, too, there a line per trial; False;
+            or a function of your own.
         callbacks: functions of the optimizer and a trial, called after every trial that is told.
         context: what is met, a value for each Context of the space; or a function that says it before every trial.
     """

@@ -1,6 +1,6 @@
 """The Optimizer: ask for the next trial, tell what came of it. The only mutable state of a study.
 
-May import strategies and below.
+May import strategies and below. Longer than most files, since all that is asked of a study goes through one class.
 """
 
 import copy
@@ -11,22 +11,30 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import wraps
+from os import PathLike
+from pathlib import Path
 from typing import Any, NamedTuple, ParamSpec, TypeVar, Unpack, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from crashbo import strategies
+from crashbo.lazy import above
 from crashbo.optimizer import saving
 from crashbo.optimizer.checks.everything import check
 from crashbo.optimizer.checks.finding import Finding
 from crashbo.optimizer.comparing import Ranked, Worth, compared, of_pair
 from crashbo.optimizer.confirmation import Confirmation
+from crashbo.optimizer.experiment import Word
 from crashbo.optimizer.guard import Guard
 from crashbo.optimizer.keywords import counted
 from crashbo.optimizer.observed import observations, task
 from crashbo.optimizer.records import Comparison, Trial, cost_words
 from crashbo.optimizer.study import Constraints, Options, Shown, Study, best_of, takes_options
+from crashbo.optimizer.tables import rows
+from crashbo.optimizer.tables.cells import Dialect
+from crashbo.optimizer.tables.old_data import Extra, TableReading, compared_in, finished, read_table
+from crashbo.optimizer.tables.rows import Row
 from crashbo.optimizer.told import Said, Told, judge, surprise, takes_said
 from crashbo.optimizer.view import Prediction, Recommendation, Threshold, View
 from crashbo.optimizer.voids import too_many
@@ -160,12 +168,85 @@ class Optimizer:
                 "Pass replace=True to correct it."
             )
         new = told.settled(found.params, self.space).on(found)
+        self._keep(new)
+        if new.state == "void" and new.repeats is not None and found.state == "pending":
+            self._queue = [Queued("confirm", self._without_context(new.params), new.repeats), *self._queue]
+        self._remark(new)
+        return new
+
+    @_in_turn
+    def tell_table(
+        self,
+        table: Any,
+        *,
+        columns: Mapping[str, str | None] | None = None,
+        extra: Extra = "refuse",
+        words: Mapping[str, str] | None = None,
+        on_nan: Word = "raise",
+        decimal: str = ".",
+        beyond: bool = False,
+        dry_run: bool = False,
+    ) -> TableReading:
+        """Tell trials that were made before, from a table with one row each: all of them, or none.
+
+        The columns are those of `to_dataframe`: a parameter's or a context's name, `cost` (of several goals their
+        names), a measured constraint's name, `state`, `reason` and so on. Beside a cost no `state` is needed; a crash
+        is said there, by a word such as "crash" in place of the cost, or by true in a column `crash`. A row that says
+        in everything the same as a trial that is there already is left out: a table that has grown may be told again.
+
+        Args:
+            table: a data frame, the path of a CSV file, or a list of dicts.
+            columns: what columns of the table are to be taken for, where they are named otherwise; None leaves one out.
+            extra: "ignore" leaves out all columns that are unknown; else they are refused.
+            words: what else the table calls a success, a crash, stopped, or void: {"broke": "crash"}.
+            on_nan: what a row is that has neither a cost nor a state: "crash", "void", or an error.
+            decimal: "," where a comma stands before the fraction of a number.
+            beyond: rows beyond the bounds really ran there, and are learnt from.
+            dry_run: tell nothing; print what is returned to see what was understood.
+
+        Returns:
+            What was understood, which it says when printed: `columns`, `new` and `known` rows, `notes`, `problems`,
+            and the `trials` that were told.
+        """
+        reading = read_table(
+            self.study,
+            self.trials,
+            table,
+            columns=columns,
+            extra=extra,
+            dialect=Dialect(words or {}, on_nan, decimal, in_python=True),
+            beyond=beyond,
+        )
+        if dry_run:
+            return reading
+        reading.refuse()
+        told = self._told_rows(reading.new)
+        comparisons = compared_in(reading, told, self._comparisons)
+        return finished(reading, told, [self.prefer(c.better, c.worse, c.tie) for c in comparisons])
+
+    def _told_rows(self, new: Sequence[Row]) -> list[Trial]:
+        """Trials of rows that were checked; one fit is asked for the P(safe) of all."""
+        inside = [i for i, row in enumerate(new) if not rows.beyond(self.study, row.params)]
+        known = self.view.p_safe([new[i].params for i in inside]) if self._memory is not None and inside else ()
+        p_safe = {i: float(p) for i, p in zip(inside, known, strict=False) if not np.isnan(p)}
+        first = self._next
+        asked = [Trial(first + i, row.params, origin="told", p_safe=p_safe.get(i)) for i, row in enumerate(new)]
+        told = [row.told.on(t) for row, t in zip(new, asked, strict=True)]
+        for t in told:
+            self._keep(t)
+        for t in told:  # last: where warnings are errors, all are kept
+            self._remark(t)
+        return told
+
+    def _keep(self, new: Trial) -> None:
+        """Keep a trial that was told."""
         self._trials[new.number] = new
         self._points.pop(new.number, None)
         self._told += 1
-        if new.state == "void" and new.repeats is not None and found.state == "pending":
-            self._queue = [Queued("confirm", self._without_context(new.params), new.repeats), *self._queue]
-        _log.info("trial %d: %s", new.number, _words(new))
+
+    def _remark(self, new: Trial) -> None:
+        """Say what came of a trial, and warn of what is strange about it."""
+        _log.info("trial %d: %s", new.number, came_of(new))
         for kind, words in surprise(new, self.study.constraints).items():
             self._warn_once(kind, words)
         if (rule := self.space.broken(new.ran)) is not None:
@@ -175,7 +256,6 @@ class Optimizer:
             )
         if new.state == "void" and (warning := too_many(self._trials.values())):
             self._warn_once("voids", warning)
-        return new
 
     @_in_turn
     def prefer(
@@ -263,7 +343,7 @@ class Optimizer:
     @_in_turn
     def view(self) -> View:
         """The study as its models see it by now; they are fitted once until something is told."""
-        if self._viewed is None or self._viewed[0] != self._key:
+        if not self.is_viewed:
             now = self._task(share_fit=True)
             models = now.surrogates if now.seen.numbers else None
             # Looking at a study must not change what it proposes next: the memory stays as it is.
@@ -273,7 +353,13 @@ class Optimizer:
                 self._key,
                 View(self.study, tuple(self.trials), models, comparisons=tuple(self._comparisons)),
             )
+        assert self._viewed is not None
         return self._viewed[1]
+
+    @property
+    def is_viewed(self) -> bool:
+        """Whether the models of `view` are fitted to all that was told."""
+        return self._viewed is not None and self._viewed[0] == self._key
 
     @_in_turn
     def guard(self, trial: Trial | int, p: float | None = None) -> Guard:
@@ -471,6 +557,33 @@ class Optimizer:
         new._rng.bit_generator.state = state["rng"]
         return new
 
+    def to_dataframe(self) -> Any:
+        """Every trial as a row of a pandas data frame, in order, with the columns of the CSV: see `tell_table`."""
+        return above("frame")(self.study, self.trials, self.comparisons)
+
+    def plot(self, what: str | None = None, *, axes: Sequence[str] | None = None) -> Any:
+        """A picture of the study, a matplotlib figure.
+
+        Args:
+            what: "cost" over trials, the default; of several goals "front"; where trials are compared "ranking"; the
+                name of a measured constraint, for its crash threshold over trials; "influence" of the parameters; or
+                "slice", expected cost and P(safe) over two of them.
+            axes: of a slice, the names of one or two parameters; by default the two that matter most.
+        """
+        return above("figure")(self, what, axes)
+
+    def report(self, path: str | PathLike[str]) -> Path:
+        """Write the study as one HTML file, to mail around; returns its path.
+
+        Args:
+            path: of the file, whose name without its ending is the study's.
+        """
+        found: Path = above("report")(self, path)
+        return found
+
+    def _repr_html_(self) -> str:
+        return str(above("html")(self))
+
     def __repr__(self) -> str:
         states = Counter(t.state for t in self.trials)
         counts = ", ".join(f"{count} {state}" for state, count in states.items()) or "no trials"
@@ -633,7 +746,7 @@ class Optimizer:
         if kind not in self._warned:
             self._warned.add(kind)
             _log.warning(words)
-            warnings.warn(words, RuntimeWarning, stacklevel=4)
+            warnings.warn(words, RuntimeWarning, stacklevel=5)
 
 
 def _theirs(trials: Sequence[Trial]) -> list[Trial]:
@@ -641,7 +754,8 @@ def _theirs(trials: Sequence[Trial]) -> list[Trial]:
     return [replace(trial, params=dict(trial.params)) for trial in trials]
 
 
-def _words(trial: Trial) -> str:
+def came_of(trial: Trial) -> str:
+    """What came of a trial, in a few words."""
     if trial.state == "success" and trial.cost is not None:
         return f"success, {cost_words(trial.cost)}"
     return f"{trial.state}: {trial.reason}" if trial.reason else trial.state

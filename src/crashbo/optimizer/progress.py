@@ -3,10 +3,12 @@
 May import strategies and below.
 """
 
+import shutil
 import sys
 from typing import Protocol, TextIO
 
-from crashbo.optimizer.optimizer import Optimizer
+from crashbo.lazy import above
+from crashbo.optimizer.optimizer import Optimizer, came_of
 from crashbo.optimizer.records import Trial
 from crashbo.optimizer.study import number_of
 
@@ -27,7 +29,7 @@ class TerminalProgress:
 
     def __call__(self, optimizer: Optimizer, trial: Trial, total: int | None) -> None:
         """Rewrite the line."""
-        line = summary(optimizer, total)
+        line = summary(optimizer, total)[: shutil.get_terminal_size().columns - 1]  # a line that wraps stays there
         self.stream.write("\r" + line.ljust(self._width))
         self.stream.flush()
         self._width = len(line)
@@ -36,6 +38,20 @@ class TerminalProgress:
         """End the line."""
         if self._width:
             self.stream.write("\n")
+
+
+class LineProgress:
+    """A line per trial, for logs: what came of it, and the study so far."""
+
+    def __init__(self, stream: TextIO | None = None) -> None:
+        self.stream = stream or sys.stderr
+
+    def __call__(self, optimizer: Optimizer, trial: Trial, total: int | None) -> None:
+        """Add a line."""
+        first, *rest = summary(optimizer, total).split(" · ")
+        came = " ".join(came_of(trial).split())
+        self.stream.write(" · ".join([first, came, *rest]) + "\n")
+        self.stream.flush()
 
 
 def summary(optimizer: Optimizer, total: int | None) -> str:
@@ -64,9 +80,20 @@ def _reached(optimizer: Optimizer) -> str:
 
 
 def progress_of(progress: "Progress | bool | None") -> Progress | None:
-    """None shows a line on a terminal and nothing elsewhere; True always shows it, False never."""
-    if progress is None:
-        return TerminalProgress() if sys.stderr.isatty() else None
-    if progress is True:
+    """None shows it on a terminal and in a notebook, True elsewhere, too, a line per trial; False never."""
+    if progress is False:
+        return None
+    if progress is not None and progress is not True:
+        return progress
+    if _in_notebook():
+        found: Progress = above("progress")()
+        return found
+    if sys.stderr.isatty():
         return TerminalProgress()
-    return None if progress is False else progress
+    return LineProgress() if progress else None
+
+
+def _in_notebook() -> bool:
+    """Whether a kernel runs this, such as Jupyter's; without one nobody has imported IPython."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    return getattr(shell, "kernel", None) is not None

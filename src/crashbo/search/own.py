@@ -21,9 +21,13 @@ def is_named(saved: Any) -> bool:
     return isinstance(saved, Mapping) and set(saved) == {_KEY}
 
 
-def refusal(what: str, saved: Mapping[str, str]) -> ValueError:
+class Unsaved(ValueError):
+    """A part of a study that its user must pass again."""
+
+
+def refusal(what: str, saved: Mapping[str, str]) -> Unsaved:
     """Why a study cannot go on without it."""
-    return ValueError(
+    return Unsaved(
         f"{what} must be passed again to go on with this study: it was saved with {saved[_KEY]!r}, which is not "
         f"crashbo's and cannot be read from a file. Import it, and pass {what}=... where the study is loaded."
     )

@@ -9,8 +9,7 @@ May import every other layer. Plain Python: no web framework, no terminal.
 | checks | what is refused, in one sentence each |
 | bench | ask, tell, void, fix, undo, best, trials: the service itself |
 | fair_lock | a lock that is first come, first served |
-| table | import and export of trials as CSV |
-| overview | what the models say about a study, gathered for pages, reports and terminals |
+| table | import and export of trials as CSV; the study, to be shown |
 | workers | processes that fit models in the background |
 | runner | runs a command per trial, and turns exit codes, timeouts and invalid output into outcomes |
 """

@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from crashbo.optimizer.objectives import Direction
+from crashbo.app.subject import Goal, Titled
 from crashbo.optimizer.records import AnyConstraint, Constraint, Fault, Unmeasured
 from crashbo.optimizer.study import OPTIONS, Study, checked
 from crashbo.processes import bytes_of
@@ -67,25 +67,6 @@ class RunRules:
     def of_exit(self, code: int) -> Fault:
         """How an exit code other than 0 counts."""
         return self.exits.get(str(code), self.on_exit)
-
-
-@dataclass(frozen=True)
-class Goal:
-    """One thing to minimise or to maximise."""
-
-    name: str  # "cost" of the only one
-    label: str
-    unit: str
-    direction: Direction
-
-    def of(self, cost: Any) -> Any:
-        """Its part of a cost, which is a mapping where there are several; None where it is not known."""
-        return cost.get(self.name) if isinstance(cost, Mapping) else cost
-
-    @property
-    def wanted(self) -> str:
-        """In words: the highest or the lowest."""
-        return f"{'highest' if self.direction == 'maximize' else 'lowest'} {self.label}"
 
 
 @dataclass(frozen=True)
@@ -161,13 +142,15 @@ class Definition:
         """The study, with defaults for what was not given."""
         return Study.stored(self.space, self.options)
 
+    @cached_property
+    def titled(self) -> Titled:
+        """The study with its name and that of the cost."""
+        return Titled(self.name, self.study, self.label)
+
     @property
-    def goals(self) -> tuple["Goal", ...]:
+    def goals(self) -> tuple[Goal, ...]:
         """What is minimised or maximised, for people: the cost, or every one of several objectives."""
-        units, objectives = self.study.units, self.study.objectives
-        if not objectives:
-            return (Goal("cost", self.label, units.get("cost", ""), self.study.direction),)
-        return tuple(Goal(name, name, units.get(name, ""), direction) for name, direction in objectives.items())
+        return self.titled.goals
 
     def extras(self) -> str:
         """What Optuna's storage has no field for, as JSON."""

@@ -20,8 +20,9 @@ from functools import cached_property
 from typing import Any, NamedTuple, TypeVar
 
 from crashbo.app.bench.bench import Bench
-from crashbo.app.bench.overview import Expectation, Level, Overview, Slice, history_of
+from crashbo.app.overview import Expectation, Level, Overview, Slice, history_of
 from crashbo.integrations.optuna.comparing import SaidOfTwo
+from crashbo.integrations.optuna.insight import Insight
 from crashbo.integrations.optuna.proposer import Batch, Planned, Proposer, models_of
 from crashbo.optimizer.checks.finding import Finding
 from crashbo.optimizer.comparing import Ranked
@@ -205,7 +206,7 @@ class _Cache:
         return Proposer(self.bench.ledger.study)
 
     @cached_property
-    def overview(self) -> Overview:
+    def overview(self) -> Overview[Insight]:
         return Overview(self.bench.insight())
 
 
@@ -250,7 +251,7 @@ def _fit() -> MadeFit | None:
     # Trials told from here on may already be included: then the picture is computed once more.
     _cache.overview = Overview(_cache.bench.insight())
     models = _cache.overview.view.models if _cache.digest else None
-    return None if models is None else MadeFit(models_of(_cache.overview.insight.snapshot), memory_out(models.memory))
+    return None if models is None else MadeFit(models_of(_cache.overview.sight.snapshot), memory_out(models.memory))
 
 
 def _picture() -> Picture | None:
@@ -272,7 +273,7 @@ def _slice(axes: list[str], at: dict[str, Any], size: int) -> Slice:
 
 
 def _check(voids: int) -> list[Finding]:
-    if len(_cache.overview.insight.snapshot.voids) != voids:
+    if len(_cache.overview.sight.snapshot.voids) != voids:
         _cache.overview = Overview(_cache.bench.insight())
     return _cache.overview.check()
 

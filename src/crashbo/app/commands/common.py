@@ -21,7 +21,8 @@ from crashbo.app.text import value_text
 from crashbo.extras import needs
 
 if TYPE_CHECKING:
-    from crashbo.app.bench import Bench, Definition
+    from crashbo.app.bench import Bench
+    from crashbo.app.subject import Subject, Titled
 
 _PATIENCE = 2.0  # seconds before the progress indicator appears
 _SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
@@ -76,6 +77,32 @@ def bench_of(options: argparse.Namespace) -> "Bench":
     return Bench.open(options.store or default_store(), options.study)
 
 
+def kept_option(parser: argparse.ArgumentParser) -> None:
+    """Add the argument for a study that is not in a store."""
+    words = "a journal, or a study saved by to_json, in place of one in a store"
+    parser.add_argument("kept", nargs="?", type=Path, metavar="FILE", help=words)
+
+
+def subject_in(options: argparse.Namespace) -> "Subject":
+    """The study that the options name, in a file or in a store."""
+    if options.kept is None:
+        bench = bench_of(options)
+        from crashbo.app.bench.table import subject_of
+
+        return subject_of(bench)
+    if options.store or options.study:
+        raise Refusal(
+            f"FILE must be given without --store and --study; got {str(options.kept)!r} and both. Choose one."
+        )
+    from crashbo.app.subject import subject_of as subject_of_optimizer
+    from crashbo.optimizer.loading import load
+
+    try:
+        return subject_of_optimizer(load(options.kept), options.kept.stem)
+    except ValueError as error:
+        raise Refusal(str(error).replace("path must", "FILE must", 1)) from None
+
+
 _ENDS = {
     "timeout": "what it means that the command takes longer",
     "death": "... is killed by a signal, or uses more memory",
@@ -119,10 +146,10 @@ def number(value: float | None, unit: str = "") -> str:
     return "-" if value is None else f"{value:.5g}" + (f" {unit}" if unit else "")
 
 
-def params_text(definition: "Definition", params: dict[str, Any]) -> str:
+def params_text(titled: "Titled", params: dict[str, Any]) -> str:
     """A setting, one parameter per line."""
     width = max(map(len, params), default=0)
-    units = definition.study.units
+    units = titled.study.units
     lines = [f"  {name:{width}}  {value_text(v, 6)} {units.get(name, '')}".rstrip() for name, v in params.items()]
     return "\n".join(lines)
 

@@ -4,13 +4,22 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from crashbo.app.commands.common import Answer, Refusal, bench_of, ended_by_sigterm, patience, study_options
+from crashbo.app.commands.common import (
+    Answer,
+    Refusal,
+    ended_by_sigterm,
+    kept_option,
+    patience,
+    study_options,
+    subject_in,
+)
 from crashbo.extras import needs
 
 
 def add_to(commands: Any) -> None:
     """Add the commands."""
     report = commands.add_parser("report", help="write a study as one HTML file, to mail around")
+    kept_option(report)
     report.add_argument("--output", type=Path, metavar="FILE.html", help="(default: STUDY.html)")
     report.add_argument("--png", type=Path, metavar="DIR", help="write its figures there, too")
     report.set_defaults(run=_report)
@@ -29,17 +38,17 @@ def add_to(commands: Any) -> None:
 
 
 def _report(options: argparse.Namespace) -> Answer:
-    needs("this command", "app", "matplotlib")
-    bench = bench_of(options)
+    needs("this command", "app" if options.kept is None else "plot", "matplotlib")
+    subject = subject_in(options)
     from crashbo.app import report
     from crashbo.app.gathered import gather
 
-    name = "".join(c if c.isalnum() or c in "-_." else "_" for c in bench.ledger.name)
+    name = "".join(c if c.isalnum() or c in "-_." else "_" for c in subject.titled.name)
     path = options.output or Path(f"{name}.html")
     try:
         report.check_places(path, options.png)  # before minutes are spent on what cannot be kept
         with patience("writing the report") as share:
-            figures = report.write(gather(bench, share), path, options.png)
+            figures = report.write(gather(subject, share), path, options.png)
     except OSError as error:
         rule = "--output and --png must be places that can be written to"
         raise Refusal(f"{rule}; got {error.filename!r} ({error.strerror}). Name others.") from None

@@ -10,18 +10,23 @@ from crashbo.app.commands.common import (
     Answer,
     Refusal,
     bench_of,
+    kept_option,
     number,
     params_text,
     patience,
     rule_options,
     rules_in,
     study_options,
+    subject_in,
 )
 from crashbo.app.text import counted
 from crashbo.extras import needs
 
 if TYPE_CHECKING:
     from crashbo.app.bench import Bench, Definition
+    from crashbo.app.subject import Subject
+
+_NOTES = 20  # on rows of a file, that are printed
 
 
 def add_to(commands: Any) -> None:
@@ -38,6 +43,7 @@ def add_to(commands: Any) -> None:
     trials.add_argument("--beyond", action="store_true", help="of --import: rows beyond the bounds really ran there")
     trials.set_defaults(run=_trials)
     for parser in (best, thresholds, trials):
+        kept_option(parser)
         study_options(parser)
 
 
@@ -184,39 +190,35 @@ def _float(text: str, flag: str) -> float:
 
 
 def _best(options: argparse.Namespace) -> Answer:
-    from crashbo.app.bench.overview import Overview
-
-    bench = bench_of(options)
-    definition, best = bench.definition, bench.best()
-    if definition.study.objectives:
-        return _front(bench)
+    subject = subject_in(options)
+    titled, best = subject.titled, subject.best
+    if titled.study.objectives:
+        return _front(subject)
     if best is None:
         return Answer("No success yet.", {"best": None, "recommended": None})
     with patience("fitting the models"):
-        seen = Overview(bench.insight())
-        recommended = seen.recommended()
-    unit = definition.study.units.get("cost", "")
-    figure = "" if best.cost is None else f", {definition.label} {number(best.cost, unit)}"
+        recommended = subject.overview.recommended()
+    unit = titled.study.units.get("cost", "")
+    figure = "" if best.cost is None else f", {titled.label} {number(best.cost, unit)}"
     lines = [f"Best so far: trial {best.number}{figure}"]
-    lines += [params_text(definition, best.params)]
+    lines += [params_text(titled, best.params)]
     if recommended is not None and recommended["cost"] is not None:
         mean, low, high = recommended["cost"]
         lines += [
-            f"Recommended: expected {definition.label} {number(mean, unit)} "
+            f"Recommended: expected {titled.label} {number(mean, unit)} "
             f"(90 % interval {number(low)} to {number(high, unit)}), P(safe) {recommended['p_safe']:.2f}",
-            params_text(definition, recommended["params"]),
+            params_text(titled, recommended["params"]),
         ]
     return Answer("\n".join(lines), {"best": asdict(best), "recommended": recommended})
 
 
-def _front(bench: "Bench") -> Answer:
+def _front(subject: "Subject") -> Answer:
     """The front of several goals, and a compromise."""
-    from crashbo.app.bench import table
-    from crashbo.app.bench.overview import Overview
+    from crashbo.app.trial_table import to_text
 
-    definition, trials = bench.definition, bench.trials
+    titled, trials = subject.titled, {t.number: t for t in subject.trials}
     with patience("fitting the models"):
-        seen = Overview(bench.insight()) if any(t.counts for t in trials) else None
+        seen = subject.overview if any(t.counts for t in trials.values()) else None
         front, recommended = (seen.front(), seen.recommended()) if seen is not None else (None, None)
     if front is None or not front["trials"]:
         return Answer("No success yet.", {"front": None, "recommended": None})
@@ -224,14 +226,14 @@ def _front(bench: "Bench") -> Answer:
     worst = ", ".join(f"{name} {value:.4g}" for name, value in (front["reference"] or {}).items())
     lines = [
         f"On the front: {counted(len(members), 'trial')} that no other beats in all goals.",
-        table.to_text(definition, members),
+        to_text(titled.study, members),
         f"Hypervolume {front['hypervolume']:.6g}, up to {worst}.",
     ]
     if recommended is not None and recommended["cost"] is not None:
-        expected = [f"{g.label} {number(recommended['cost'][g.name][0], g.unit)}" for g in definition.goals]
+        expected = [f"{g.label} {number(recommended['cost'][g.name][0], g.unit)}" for g in titled.goals]
         lines += [
             f"A compromise: expected {', '.join(expected)}, P(safe) {recommended['p_safe']:.2f}",
-            params_text(definition, recommended["params"]),
+            params_text(titled, recommended["params"]),
         ]
     return Answer(
         "\n".join(lines), {"front": {**front, "trials": [asdict(t) for t in members]}, "recommended": recommended}
@@ -239,11 +241,9 @@ def _front(bench: "Bench") -> Answer:
 
 
 def _thresholds(options: argparse.Namespace) -> Answer:
-    from crashbo.app.bench.overview import Overview
-
-    bench = bench_of(options)
+    subject = subject_in(options)
     with patience("fitting the models"):
-        levels = Overview(bench.insight()).levels()
+        levels = subject.overview.levels()
     lines = []
     for name, level in levels.items():
         at = "" if level.value is None else "crashes at " if None not in (level.interval or ()) else "threshold "
@@ -253,14 +253,15 @@ def _thresholds(options: argparse.Namespace) -> Answer:
 
 
 def _trials(options: argparse.Namespace) -> Answer:
-    from crashbo.app.bench import table
+    from crashbo.app.trial_table import to_text
 
-    bench = bench_of(options)
+    if options.file and options.kept is not None:
+        raise Refusal(f"--import must go into a store; got {str(options.kept)!r}. In Python, see tell_table.")
     if options.file:
-        return _import(options, bench)
-    trials = bench.trials
-    text = table.export(bench) if options.csv else table.to_text(bench.definition, trials)
-    return Answer(text.rstrip("\n"), [asdict(t) for t in trials])
+        return _import(options, bench_of(options))
+    subject = subject_in(options)
+    text = subject.csv if options.csv else to_text(subject.titled.study, subject.trials)
+    return Answer(text.rstrip("\n"), [asdict(t) for t in subject.trials])
 
 
 def _import(options: argparse.Namespace, bench: "Bench") -> Answer:
@@ -277,6 +278,8 @@ def _import(options: argparse.Namespace, bench: "Bench") -> Answer:
     lines += [
         f"line {row.line} is trial {number}, which says otherwise by now: left as it is" for row, number in plan.changed
     ]
+    lines += [f"line {line}: {how}" for line, how in plan.notes[:_NOTES]]
+    lines += [f"and {len(plan.notes) - _NOTES} more such notes"] * (len(plan.notes) > _NOTES)
     data = {"added": len(plan.new), "known": known, "changed": len(plan.changed)}
     return Answer("\n".join(lines), {**data, "beyond": len(plan.beyond), "preview": options.preview})
 

@@ -4,7 +4,17 @@ import argparse
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
-from crashbo.app.commands.common import Answer, Refusal, bench_of, number, params_text, patience, study_options
+from crashbo.app.commands.common import (
+    Answer,
+    Refusal,
+    bench_of,
+    kept_option,
+    number,
+    params_text,
+    patience,
+    study_options,
+    subject_in,
+)
 
 if TYPE_CHECKING:
     from crashbo.app.bench import Bench, Definition
@@ -47,6 +57,7 @@ def add_to(commands: Any) -> None:
     prefer.add_argument("--replace", action="store_true", help="in place of what was said of these two before")
     prefer.set_defaults(run=_prefer)
     ranking = commands.add_parser("ranking", help="the compared trials, the best first, and who beat whom")
+    kept_option(ranking)
     ranking.set_defaults(run=_ranking)
     for parser in (tell, fix, undo, halt, prefer):
         parser.add_argument("--who", default="", metavar="NAME", help="who says it")
@@ -107,7 +118,7 @@ def _ask(options: argparse.Namespace) -> Answer:
     hint = f"Then: crashbo tell {trial.number}{told}{measured}, or --crash, or --void"
     if trial.against is not None:
         hint += f"\nCompare it with trial {trial.against}: crashbo prefer BETTER WORSE, or --tie"
-    text = f"Trial {trial.number}{safe}{words}\n{params_text(definition, trial.params)}\n{hint}"
+    text = f"Trial {trial.number}{safe}{words}\n{params_text(definition.titled, trial.params)}\n{hint}"
     return Answer(text, asdict(trial))
 
 
@@ -150,11 +161,9 @@ def _prefer(options: argparse.Namespace) -> Answer:
 
 
 def _ranking(options: argparse.Namespace) -> Answer:
-    bench = bench_of(options)
-    from crashbo.app.bench.overview import Overview
-
+    subject = subject_in(options)
     with patience("fitting the models"):
-        ranking = Overview(bench.insight()).ranking() if bench.trials else []
+        ranking = subject.overview.ranking() if subject.trials else []
     lines = [f"{i}. trial {r.number}: {r.mean:.3g} ± {r.std:.2g}{_beaten(r)}" for i, r in enumerate(ranking, start=1)]
     return Answer("\n".join(lines) or "No trials were compared yet.", [asdict(r) for r in ranking])
 
@@ -190,14 +199,14 @@ def _ran(options: argparse.Namespace, bench: "Bench") -> dict[str, Any]:
 
 def _values(texts: list[str], names: list[str], definition: "Definition", option: str = "ran") -> dict[str, Any]:
     """Values of parameters, as they were written."""
-    from crashbo.app.bench import table
+    from crashbo.optimizer.tables.cells import Dialect
 
     found = {}
     for text in texts:
         name, equals, value = text.rpartition("=")
         if not (equals and name in names):
             raise Refusal(f"--{option} must be NAME=VALUE of a parameter ({', '.join(names)}); got {text!r}. Mend it.")
-        found[name] = table.value_in(definition, name, value)
+        found[name] = Dialect().param(definition.space.parameters[name], value, name)
     return found
 
 

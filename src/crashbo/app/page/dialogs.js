@@ -84,6 +84,7 @@ function planned(study, plan) {
     el("p", {}, el("b", {}, `${plan.new} new`), `, ${plan.known} there already.`, plan.new ? "" : " Nothing will be added."),
     plan.changed.length ? el("p", { cls: "warn" }, `${plan.changed.length} of them say otherwise by now and stay as they are: trial ${plan.changed.slice(0, 8).map((c) => c.number).join(", ")}.`) : null,
     plan.beyond.length ? [el("p", { cls: "warn" }, `Beyond the bounds: ${plan.beyond.slice(0, 5).map((b) => `line ${b.line}, ${b.words}`).join("; ")}${plan.beyond.length > 5 ? " …" : ""}.`), el("label", { cls: "sure" }, el("input", { type: "checkbox", name: "beyond" }), el("span", {}, "They really ran there"))] : null,
+    plan.notes.length ? el("p", { cls: "key" }, `${plan.notes.slice(0, 5).map((n) => `line ${n.line}: ${n.words}`).join("; ")}${plan.notes.length > 5 ? " …" : ""}.`) : null,
     rows.length ? el("div", { cls: "sideways", tabindex: 0 }, el("table", { cls: "rows" },
       el("thead", {}, el("tr", {}, ["line", ...study.parameters.map((p) => p.name), "", ...study.goals.map((g) => g.label)].map((h) => el("th", { scope: "col" }, h)))),
       el("tbody", {}, rows.map((r) => el("tr", {}, el("td", {}, String(r.line)), study.parameters.map((p) => el("td", {}, cell(r, p))), el("td", {}, looks(r.state).word), study.goals.map((g) => el("td", {}, part(r.cost, g) === undefined ? "" : number(part(r.cost, g))))))))) : null,

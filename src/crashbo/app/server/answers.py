@@ -246,6 +246,7 @@ class ImportAnswer(BaseModel):
     rows: list[dict[str, Any]]
     changed: list[dict[str, Any]]
     beyond: list[dict[str, Any]]
+    notes: list[dict[str, Any]]
 
 
 class HaltAnswer(BaseModel):
@@ -378,6 +379,7 @@ def plan_out(plan: table.ImportPlan, applied: bool) -> dict[str, Any]:
         "rows": rows,
         "changed": [{"line": row.line, "number": number} for row, number in plan.changed],
         "beyond": [{"line": row.line, "words": words} for row, words in plan.beyond],
+        "notes": [{"line": line, "words": words} for line, words in plan.notes[:_MOST_ROWS]],
     }
 
 

@@ -12,7 +12,6 @@ from functools import partial
 from typing import Any, TypeVar
 
 from crashbo.app.bench.bench import Bench
-from crashbo.app.bench.overview import Expectation, Level, Slice
 from crashbo.app.bench.store import load
 from crashbo.app.bench.workers import (
     Chooser,
@@ -25,6 +24,7 @@ from crashbo.app.bench.workers import (
     limits_of,
     with_bench,
 )
+from crashbo.app.overview import Expectation, Level, Slice
 from crashbo.app.server.ask_queue import AskQueue
 from crashbo.app.server.changes import Changes
 from crashbo.app.server.films import Films

@@ -6,7 +6,7 @@ May import optimizer and below, and Optuna.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,7 @@ from crashbo.optimizer.optimizer import Optimizer
 from crashbo.optimizer.records import AnyConstraint, Fault, Trial
 from crashbo.optimizer.study import Constraints, Noise, best_of
 from crashbo.optimizer.view import Recommendation, Threshold, View
+from crashbo.search.space import Space
 
 Array = NDArray[np.float64]
 
@@ -39,6 +40,20 @@ class Insight:
     def view(self) -> View:
         """The models' view, in the params of `snapshot.axes`; fitted on first access."""
         return self.snapshot.view()
+
+    @property
+    def learnt(self) -> tuple[Trial, ...]:
+        """The trials of the models, in the params of `snapshot.axes`."""
+        return self.snapshot.trials
+
+    @property
+    def space(self) -> Space:
+        """The models'."""
+        return self.snapshot.axes.space
+
+    def told(self, count: int | None = None) -> Self:
+        """The same of the told trials alone; with `count`, the first so many of them."""
+        return replace(self, snapshot=self.snapshot.told(count))
 
     @cached_property
     def optimizer(self) -> Optimizer:
@@ -127,8 +142,22 @@ class Insight:
 
     def check(self) -> list[Finding]:
         """What in the trials speaks against the model, in words, with a remedy: the strongest first; then advice."""
+        if not (self.snapshot.trials or self.snapshot.known):
+            return []
         trials = sorted((*self.snapshot.trials, *self.snapshot.known), key=lambda t: t.number)
         return check(replace(self.view, trials=tuple(trials)), self.outward)
+
+    def inward(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        """From Optuna's params to the models'."""
+        return self.snapshot.axes.inward(params)
+
+    def value_inward(self, name: str, value: Any) -> Any:
+        """From a value of Optuna's to the models'."""
+        return self.snapshot.axes.axis(name).inward(value)
+
+    def value_outward(self, name: str, value: Any) -> Any:
+        """From a value of the models' to Optuna's."""
+        return self.snapshot.axes.axis(name).outward(value)
 
     def outward(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """From the models' params to Optuna's."""

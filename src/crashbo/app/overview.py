@@ -1,17 +1,17 @@
 """What the models say about a study, gathered for pages, reports and terminals.
 
-May import every other layer.
+May import optimizer and below: where the study is kept, in a store or in a program, is the business of its `Sight`.
 """
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from crashbo.integrations.optuna.insight import Insight
+from crashbo.app.sight import Sight
 from crashbo.optimizer.checks.finding import Finding
 from crashbo.optimizer.comparing import Ranked
 from crashbo.optimizer.records import Trial
@@ -21,7 +21,7 @@ from crashbo.search.space import Choice, Int, Parameter
 
 Array = NDArray[np.float64]
 
-_GRID = 41  # points along an axis of a slice
+GRID = 41  # points along an axis of a slice
 _PAIRS = 512  # points for estimating a parameter's influence
 _DENSE = 4  # told trials up to which every one is a point of the thresholds' history
 _DELTA = 0.1
@@ -63,32 +63,38 @@ class Slice:
     forbidden: Array | None = None  # 1 where a rule forbids it, shaped like the grid; None where there are no rules
 
 
-class Overview:
+S = TypeVar("S", bound=Sight)
+
+
+class Overview(Generic[S]):
     """What the models say about a study; pending trials are left out."""
 
-    def __init__(self, insight: Insight) -> None:
-        self.insight = replace(insight, snapshot=insight.snapshot.told())
+    def __init__(self, sight: S) -> None:
+        self.sight = sight.told()
 
     @property
     def view(self) -> View:
         """The models' view, fitted when first needed."""
-        return self.insight.view
+        return self.sight.view
 
     @property
     def told(self) -> tuple[Trial, ...]:
         """The trials that the models learn from."""
-        return self.insight.snapshot.trials
+        return self.sight.learnt
 
     @property
     def parameters(self) -> Mapping[str, Parameter]:
         """The parameters that the models see."""
-        return self.insight.snapshot.axes.space.parameters
+        return self.sight.space.parameters
+
+    def outward_last(self) -> dict[str, Any]:
+        """The params of the last told trial."""
+        return self.sight.outward(self.told[-1].params)
 
     def limits(self, params: Mapping[str, Any] | None = None) -> dict[str, float | None]:
         """The readings at which a guard stops a trial, at params or any, by constraint; None where none is known."""
-        axes = self.insight.snapshot.axes
-        inward = None if params is None else axes.inward(params)
-        at = inward if inward is not None and axes.space.accepts(inward) else None
+        inward = None if params is None else self.sight.inward(params)
+        at = inward if inward is not None and self.sight.space.accepts(inward) else None
         return {name: _end(limit) for name, limit in self.view.limits(params=at).items()}
 
     def levels(self, *, limits: bool = True) -> dict[str, Level]:
@@ -101,13 +107,13 @@ class Overview:
             for name, c in self.view.thresholds.items()
         }
 
-    def before(self, count: int) -> "Overview":
+    def before(self, count: int) -> "Overview[S]":
         """The study after its first `count` told trials."""
-        return Overview(replace(self.insight, snapshot=self.insight.snapshot.told(count)))
+        return Overview(self.sight.told(count))
 
     def expect(self, params: Sequence[Mapping[str, Any]]) -> list[Expectation]:
-        """Predictions at points, given as Optuna's params."""
-        inward = [self.insight.snapshot.axes.inward(p) for p in params]
+        """Predictions at points."""
+        inward = [self.sight.inward(p) for p in params]
         found = self.view.predict(inward) if params else None
         return [] if found is None else [_expectation(found, i) for i in range(len(params))]
 
@@ -116,14 +122,14 @@ class Overview:
 
         Of several goals, a compromise in which each counts as much.
         """
-        found = self.insight.recommend(_DELTA) if self.told else None
+        found = self.sight.recommend(_DELTA) if self.told else None
         if found is None:
             return None
         return {"params": found.params, "cost": self.expect([found.params])[0].cost, "p_safe": found.p_safe}
 
     def front(self) -> dict[str, Any] | None:
         """Of several goals: the numbers of the trials on the front, its hypervolume, and up to which point that is."""
-        if not self.insight.snapshot.study.objectives or not self.told:
+        if not self.told or not self.view.study.objectives:
             return None
         trials, reference = [t.number for t in self.view.front], self.view.reference
         return {"trials": trials, "hypervolume": self.view.hypervolume(), "reference": reference}
@@ -135,7 +141,7 @@ class Overview:
 
     def check(self) -> list[Finding]:
         """What in the trials speaks against the models, and advice."""
-        return self.insight.check() if self.told or self.insight.snapshot.known else []
+        return self.sight.check()
 
     def blame(self) -> dict[int, dict[str, float]]:
         """For every crash, the probability that each constraint was violated."""
@@ -160,15 +166,15 @@ class Overview:
         quantities = {"safety": found.p_safe, **{name: mean for name, (mean, _) in _by_goal(found.cost).items()}}
         return {what: dict(zip(names, _total_effects(y, len(names)), strict=True)) for what, y in quantities.items()}
 
-    def slice(self, axes: Sequence[str], at: Mapping[str, Any], size: int = _GRID) -> Slice:
-        """Cost and P(safe) over one or two parameters; `at` fixes the others, in Optuna's params."""
-        held = self.insight.snapshot.axes
+    def slice(self, axes: Sequence[str], at: Mapping[str, Any], size: int = GRID) -> Slice:
+        """Cost and P(safe) over one or two parameters; `at` fixes the others."""
+        names, sight = list(self.parameters), self.sight
         for name in axes:
-            if name not in held.names:
-                raise ValueError(f"axis must be one of {', '.join(held.names)}; got {name!r}. Choose one.")
+            if name not in names:
+                raise ValueError(f"axis must be one of {', '.join(names)}; got {name!r}. Choose one.")
         if not 1 <= len(axes) <= 2 or len(set(axes)) < len(axes):
             raise ValueError(f"axes must be one or two different parameters; got {list(axes)}. Choose them.")
-        inner = {name: held.axis(name).inward(value) for name, value in at.items() if name in held.names}
+        inner = {name: sight.value_inward(name, value) for name, value in at.items() if name in names}
         conditional = self.view.space.conditions.conditional
         inner |= {name: grid_values(self.parameters[name], 3)[1] for name in conditional if name not in inner}
         missing = [name for name in self.parameters if name not in inner and name not in axes]
@@ -182,7 +188,9 @@ class Overview:
         forbidden = None
         if space.rules:
             forbidden = np.array([float(space.broken(p) is not None) for p in points]).reshape(shape)
-        outward = tuple(tuple(held.axis(name).outward(v) for v in row) for name, row in zip(axes, values, strict=True))
+        outward = tuple(
+            tuple(sight.value_outward(name, v) for v in row) for name, row in zip(axes, values, strict=True)
+        )
         if found is None:
             return Slice(tuple(axes), outward, dict(at), None, None, np.full(shape, np.nan), forbidden)
         fields = {name: [c.reshape(shape) for c in pair] for name, pair in _by_goal(found.cost).items()}
