@@ -1,6 +1,6 @@
 """Does it ever hurt to tell a study the truth? Each case is run without it and with it, paired.
 
-    python benchmarks/given.py [--seeds 0:5] [--families jump,causes] [--dimensions 2,4] [--trials 50]
+    python benchmarks/given.py [--seeds 0:5] [--families jump,causes] [--dimensions 2,4] [--trials 50] [--truths noise]
 
 The truths: thresholds; an interval about each, as wide as the readings of safe settings spread; the noise of cost and
 readings; the violated constraints of every crash, where a family has more than one. Prints, per truth, normalised
@@ -119,19 +119,20 @@ def main() -> None:
     parser.add_argument("--families", default=",".join(FAMILIES))
     parser.add_argument("--dimensions", default="2,4")
     parser.add_argument("--trials", type=int, default=50)
+    parser.add_argument("--truths", default=",".join(TRUTHS))
     parser.add_argument("--workers", type=int, default=os.cpu_count())
     args = parser.parse_args()
     kinds = [(f, int(d), s) for f in args.families.split(",") for d in args.dimensions.split(",") for s in args.seeds]
     cases = [
         Case(*kind, truth, args.trials)
         for kind in kinds
-        for truth in (NOTHING, *TRUTHS)
+        for truth in (NOTHING, *args.truths.split(","))
         if truth != "blame" or len(families.get(*kind).limits) > 1
     ]
     with ProcessPoolExecutor(args.workers) as pool:
         ended = dict(zip(cases, pool.map(run, cases), strict=True))
     print("truth, family         cases   regret without, with, difference     crashes without, with, difference")
-    for truth in TRUTHS:
+    for truth in args.truths.split(","):
         for family in [*args.families.split(","), "all"]:
             part = [case for case in cases if case.truth == truth and family in (case.family, "all")]
             if part:
