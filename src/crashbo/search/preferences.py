@@ -6,6 +6,9 @@ The next trial is run, and then compared with the winner so far. What that may g
 one of the two, over that of the winner alone (Astudillo's expected utility of the best option, EUBO, with one option
 given): of f at x and at the winner w that is
     E[max(f(w) - f(x), 0)],  f(w) - f(x) ~ N(mu_w - mu, var + var_w - 2 cov)
+
+By that alone a study polishes its winner by less than the judge can see, and never leaves a wrong basin. So now and
+then a trial is chosen by what the judge will see of its gain.
 """
 
 from dataclasses import dataclass, replace
@@ -89,10 +92,10 @@ class Winner:
         """What a trial may be expected to gain if it does not crash."""
         return LogEubo(self.cost, int(np.argmin(self.best.means)))
 
-    @property
+    @cached_property
     def wider_improvement(self) -> "LogEubo":
-        """The same."""
-        return self.improvement
+        """What it may be expected to gain by what the judge will see of it: less, beside the winner."""
+        return replace(self.improvement, scatter=self.noise_std)
 
     @property
     def observed_improvement(self) -> "LogEubo":
@@ -152,15 +155,21 @@ class Winner:
 
 @dataclass(frozen=True)
 class LogEubo:
-    """log of what a trial, compared with the winner, may be expected to gain."""
+    """log of what a trial, compared with the winner, may be expected to gain.
+
+    With the judge's scatter t, it is the gain in the expected worth of the better one once the difference d was seen as
+    d + N(0, t^2): its deviation, var / sqrt(var + t^2), is far below d's own where the judge hardly sees a difference.
+    """
 
     cost: ComparedPosterior
     winner: int  # its row
+    scatter: float = 0.0
 
     def __call__(self, X: Array) -> Array:
         """At X."""
         mean, var = self.cost.predict(0, X)
-        std = np.sqrt(self._apart(var, self._beside.at(X)))
+        var = self._apart(var, self._beside.at(X))
+        std = var / np.sqrt(var + self.scatter**2)
         value: Array = np.log(std) + log_unit_improvement((self._mean - mean) / std)[0]
         return value
 
@@ -168,10 +177,12 @@ class LogEubo:
         """At X, and its gradient."""
         mean, var, in_mean, in_var = self.cost.predict_with_gradient(0, X)
         cov, in_cov = self._beside.with_gradient(X)
-        std = np.sqrt(self._apart(var, cov))
+        var, in_var = self._apart(var, cov), (1.0 + _HARDLY) * in_var - 2.0 * in_cov
+        seen = var + self.scatter**2
+        std = var / np.sqrt(seen)
         z = (self._mean - mean) / std
         value, rate = log_unit_improvement(z)
-        in_std = ((1.0 + _HARDLY) * in_var - 2.0 * in_cov) / (2.0 * std[:, None])
+        in_std = (std * (1.0 / var - 0.5 / seen))[:, None] * in_var
         in_z = (-in_mean - z[:, None] * in_std) / std[:, None]
         return np.log(std) + value, in_std / std[:, None] + rate[:, None] * in_z
 

@@ -44,7 +44,7 @@ _LIKELY = 0.5  # P(safe), where nothing is left to gain, of a new setting of few
 BESIDE = 0.01  # in every coordinate: a trial so near another tells little
 _FIRST = 5  # trials of a bold study before it looks for gain
 _TO_A_REPEAT = 10  # costs to each that was a repeat for the noise, at least
-_LOOKS_FAR = 3  # trials of which one looks for more of a front, far beyond its ends
+_LOOKS_FAR = 3  # trials of which one looks farther: beyond the ends of a front, or away from a winner that is polished
 _LOOKED_AT = 16  # points of which a study that looks around takes one
 
 
