@@ -15,7 +15,7 @@ from crashbo.optimizer.optimizer import Optimizer
 from crashbo.optimizer.records import Trial
 from crashbo.search.parameters import Float, Int
 
-_FINE = 45  # points along an axis of a map
+_FINE = 61  # points along an axis of a map
 _LEVELS = (0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0)
 _SAFE = "Blues"
 _BEST = "#F0E442"
@@ -67,7 +67,8 @@ def mark_trials(axes: Axes, marks: Sequence[tuple[str, float, float]]) -> None:
     for state, look in LOOKS.items():
         at = np.array([(x, y) for s, x, y in marks if s == state], dtype=float).reshape(-1, 2)
         face = look.colour if look.filled else "none"
-        widths = {"markeredgewidth": 2.0} if look.marker == "x" else {"markeredgecolor": "white", "markersize": 6}
+        edge = "white" if look.filled else look.colour
+        widths = {"markeredgewidth": 2.0} if look.marker == "x" else {"markeredgecolor": edge, "markersize": 6}
         axes.plot(*at.T, look.marker, color=look.colour, markerfacecolor=face, zorder=5, clip_on=False, in_layout=False, **widths)
 
 
