@@ -1,16 +1,27 @@
-"""Fills the reference of the command line with what the commands themselves say. A hook of MkDocs."""
+"""What MkDocs cannot do by itself: the commands' own help, and the source of the examples, in their pages. A hook."""
 
 import argparse
 import os
+import re
 from collections.abc import Iterator
+from pathlib import Path
+from textwrap import indent
 from typing import Any
 
 _HERE = "<!-- commands -->"
+_EXAMPLE = re.compile(r"^\[\S+\]\(\.\./(examples/\w+\.py)\)$", re.MULTILINE)
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
-    """The page, with every command's help where it has the mark."""
-    return markdown.replace(_HERE, "\n".join(_sections())) if _HERE in markdown else markdown
+    """The page, with every command's help where it has the mark, and examples in the place of links to them."""
+    filled = markdown.replace(_HERE, "\n".join(_sections())) if _HERE in markdown else markdown
+    return _EXAMPLE.sub(lambda link: _folded(link[1]), filled)
+
+
+def _folded(path: str) -> str:
+    """The source of a file, to be unfolded and copied."""
+    source = (Path(__file__).parents[1] / path).read_text(encoding="utf-8")
+    return f'??? example "{path}"\n\n' + indent(f"```python\n{source}```\n", "    ")
 
 
 def _sections() -> Iterator[str]:

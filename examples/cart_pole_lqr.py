@@ -19,7 +19,7 @@ from crashbo.app import plots, sketches
 CART, POLE, HALF, GRAVITY = 0.9, 0.25, 0.35, 9.81  # kg, kg, m to the pole's centre, m/s^2
 STEP, SECONDS, DELAY = 0.005, 3.0, 4  # s, s, ticks
 FORCE = 9.0  # N, what the motor can do
-RAIL = 0.42  # m to either side; nobody tells crashbo
+RAIL = 0.31  # m to either side; nobody tells crashbo
 TILT = math.radians(14)
 
 

@@ -16,7 +16,7 @@ import numpy as np
 import crashbo
 from crashbo.app import plots, sketches
 
-MEMORY, SECONDS = "300MB", 0.7  # of a job, with all that it has loaded; nobody tells the models
+MEMORY, SECONDS = "300MB", 2.0  # of a job, with all that it has loaded; nobody tells the models
 
 
 def data(rows, seed):

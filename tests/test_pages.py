@@ -1,0 +1,126 @@
+"""Every block of code of the README and of the site does what the page says. How pages speak to it: see pages.py."""
+
+import faulthandler
+import gc
+import os
+import sys
+import warnings
+
+import pages
+import pytest
+
+import crashbo
+
+KINDS = {"python", "sh", "toml", "csv", "text", "cpp", "matlab"}
+SKIPPED = 0  # blocks that a page declares not to be run; a new one is counted here, so that somebody looks at it
+FOREIGN = {"docs/dask.md", "docs/botorch.md"}  # other libraries warn there
+SYSTEM = {"docs/dying.md": "linux", "docs/howto/simulation.md": "linux", "docs/howto/training.md": "linux"}
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("CRASHBO_STORE", raising=False)
+    before = dict(os.environ)
+    yield tmp_path
+    gc.collect()
+    os.environ.clear()
+    os.environ.update(before)
+
+
+def with_code(page):
+    return any(b.language == "python" or "run" in b.notes for b in pages.blocks(page))
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning")  # pages leave their connections to the end of the process
+@pytest.mark.parametrize("page", [page for page in pages.PAGES if with_code(page)])
+def test_the_code_of_a_page_runs_as_printed(page, folder, capsys):
+    for module in {m for b in pages.blocks(page) for m in b.said("needs")}:
+        pytest.importorskip(module, reason=f"{page} needs {module}")
+    if SYSTEM.get(page, sys.platform) != sys.platform:
+        pytest.skip(f"{page} is about {SYSTEM[page]}")
+    faulthandler.disable()  # pytest's, which would show a page for every segfault
+    with warnings.catch_warnings():
+        if page in FOREIGN:
+            warnings.simplefilter("default")
+        names = pages.run_page(page, folder)
+    printed = iter(capsys.readouterr().out.splitlines())
+    for line in pages.promised(page):
+        assert line in printed, f"{page} does not print {line!r}, or not in this order"
+    CHECKS.get(page, lambda names: None)(names)
+
+
+@pytest.mark.parametrize("page", pages.PAGES)
+def test_the_commands_of_a_page_exist_with_their_options(page):
+    found = pages.blocks(page)
+    known = {b.file for b in found if b.file is not None}
+    for block in found:
+        if block.language == "sh" and not block.skipped:
+            for words in pages.commands(block.code):
+                pages.check_command(words, known)
+    for words in pages.mentions(page):
+        pages.check_mention(words)
+
+
+def test_no_block_is_left_out_without_a_word():
+    found = [block for page in pages.PAGES for block in pages.blocks(page)]
+    assert {block.language for block in found} <= KINDS
+    for block in found:
+        if block.language in ("cpp", "matlab"):
+            assert block.skipped, f"{block} is run by nothing: say why"
+    skips = [f"{block}: {block.said('skip')}" for block in found if block.skipped]
+    assert len(skips) == SKIPPED, "\n".join(skips)
+    assert all(reason for block in found if block.skipped for reason in block.said("skip"))
+
+
+def dying(names):
+    result = names["result"]
+    assert len(result.trials) == 30
+    assert result.best.cost < 0.05
+    assert "killed by signal 11 (SIGSEGV)" in {t.reason for t in result.trials}
+
+
+def goals(names):
+    assert len(names["result"].front) > 5
+    assert len(names["study"].directions) == 2
+
+
+def optuna_study(names):
+    # The page's study has no seed, and one interval in ten may miss the truth: only that it is about right is certain.
+    assert names["seen"].thresholds["memory"].learned
+    assert 5.0 < names["seen"].thresholds["memory"].value < 12.0
+    assert [t.state for t in names["records"](names["study"])] == ["void", "crash", "void"]
+
+
+def fleet(names):
+    assert names["study"].best_value > 0.6
+
+
+def dask(names):
+    assert len(names["result"].trials) == 16
+    assert names["result"].best.cost < -0.55
+
+
+def botorch(names):
+    assert tuple(names["batch"].shape) == (2, 2)
+
+
+def guard(names):
+    assert sum(t.state == "crash" for t in names["result"].trials) <= 5
+
+
+def benchmark(names):
+    assert names["problem"].name == "press"
+    assert isinstance(names["problem"], crashbo.problems.Problem)
+
+
+CHECKS = {
+    "docs/dying.md": dying,
+    "docs/goals.md": goals,
+    "docs/optuna.md": optuna_study,
+    "docs/fleet.md": fleet,
+    "docs/dask.md": dask,
+    "docs/botorch.md": botorch,
+    "docs/guard.md": guard,
+    "docs/benchmark.md": benchmark,
+}
