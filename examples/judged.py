@@ -64,7 +64,9 @@ def draw(optimizer, output):
     ranked = [optimizer.trials[r.number] for r in optimizer.ranking()]
     for place, trial in reversed(list(enumerate(ranked))):
         fade = 1 - place / max(len(ranked) - 1, 1)
-        left.plot(TIME, move(**trial.params), color=plots.MODEL, alpha=0.12 + 0.88 * fade**3, linewidth=2.4 * fade + 0.8)
+        left.plot(
+            TIME, move(**trial.params), color=plots.MODEL, alpha=0.12 + 0.88 * fade**3, linewidth=2.4 * fade + 0.8
+        )
     left.set_xlabel("time (s)")
     left.set_ylabel("way of the lamp")
     paces, dampings = np.linspace(1, 9, 45), np.linspace(0.1, 0.98, 45)

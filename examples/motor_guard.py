@@ -55,7 +55,9 @@ def draw(result, output):
         time = STEP * np.arange(1, len(course) + 1)
         best = trial.number == result.best.number
         left.plot(time, course, color=plots.MODEL if best else colour, linewidth=2.4 if best else width)
-        left.plot(time[-1:], course[-1:], mark or "", color=colour, markersize=6, markeredgewidth=2.0 if mark == "x" else 0)
+        left.plot(
+            time[-1:], course[-1:], mark or "", color=colour, markersize=6, markeredgewidth=2.0 if mark == "x" else 0
+        )
     left.axhline(TRIPS, color="#666666", linestyle=":", linewidth=1.6)
     left.set_xlabel("time (s)")
     left.set_ylabel("temperature of the winding (°C)")

@@ -81,14 +81,18 @@ def draw(study, output):
         start = (trial.datetime_start - begin).total_seconds()
         state = known[trial.number].state
         if trial.datetime_complete is not None and state == "success":
-            left.barh(row, (trial.datetime_complete - trial.datetime_start).total_seconds(), 0.7, start, color=plots.MODEL)
+            left.barh(
+                row, (trial.datetime_complete - trial.datetime_start).total_seconds(), 0.7, start, color=plots.MODEL
+            )
         else:
             left.plot(start, row, "x", color=plots.CRASH, markersize=8, markeredgewidth=2.2)
     left.set(xlabel="time (s)", ylabel="process")
     left.invert_yaxis()
     plots.title(right, "Misfit", "best so far")
     done = [(t.number, t.cost) for t in known.values() if t.cost is not None]
-    right.step([n for n, _ in done], [min(c for m, c in done if m <= n) for n, _ in done], where="post", color=plots.MODEL)
+    right.step(
+        [n for n, _ in done], [min(c for m, c in done if m <= n) for n, _ in done], where="post", color=plots.MODEL
+    )
     right.plot(*zip(*done, strict=True), "o", color=plots.SUCCESS, markersize=5)
     right.set(yscale="log", xlabel="trial")
     right.minorticks_off()

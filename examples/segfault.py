@@ -83,7 +83,9 @@ def main():
     for reason in sorted(set(reasons)):
         print(f"{reasons.count(reason)} times {reason}")
     best = result.best
-    print(f"best: {10**best.cost:.0f} sweeps with step {best.params['step']:.3g}, friction {best.params['friction']:.3g}")
+    print(
+        f"best: {10**best.cost:.0f} sweeps with step {best.params['step']:.3g}, friction {best.params['friction']:.3g}"
+    )
     draw(result, options.output)
 
 

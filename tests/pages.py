@@ -26,7 +26,7 @@ from crashbo.app.cli import main, parser
 ROOT = Path(__file__).parents[1]
 PAGES = ["README.md", *(str(p.relative_to(ROOT)) for p in sorted((ROOT / "docs").rglob("*.md")))]
 
-_NOTE = re.compile(r"<!-- test: (.*?) -->", re.DOTALL)
+_NOTE = re.compile(r"<!-- test: (.*?)\s*-->", re.DOTALL)
 _FENCE = re.compile(r"^( *)```(\w*)[^\n]*\n(.*?)^\1```", re.DOTALL | re.MULTILINE)
 _SAVED = re.compile(r"# ([\w.-]+\.(?:py|toml|sh))\n")
 _OF_THE_SYSTEM = ("apt", "cd", "export", "git", "sbatch", "srun", "ruff", "mypy")
@@ -44,7 +44,11 @@ class Block:
 
     def said(self, kind: str) -> list[str]:
         """What the notes of one kind say."""
-        return [note.partition(":")[2].strip() for note in self.notes if note.partition(":")[0].strip() == kind]
+        return [
+            note.partition(":")[2].strip(" ").lstrip("\n")
+            for note in self.notes
+            if note.partition(":")[0].strip() == kind
+        ]
 
     @property
     def file(self) -> str | None:

@@ -29,7 +29,7 @@ def test_the_site_builds_strictly(tmp_path):
 
 
 def test_every_page_is_in_the_sites_menu():
-    menu = set(re.findall(r": ([\w/]+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE))
+    menu = set(re.findall(r": ([\w/-]+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE))
     assert {path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md")} == menu
 
 
