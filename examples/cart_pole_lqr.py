@@ -1,8 +1,9 @@
 """LQR weights of a cart-pole on a short rail.
 
 A cart balances a pole from a tilt of 14 degrees. The weights of the linear-quadratic regulator are tuned on the real,
-nonlinear plant, whose motor saturates and whose sensors lag. Two things end a trial: the cart hits the end of the rail, whose
-position nobody told (how far the cart goes is measured), or the pole falls (nothing measures how close that was).
+nonlinear plant, whose motor saturates and whose sensors lag. Two things end a trial: the cart hits the end of the
+rail, whose position nobody told (how far the cart goes is measured), or the pole falls (nothing measures how close
+that was).
 
     python examples/cart_pole_lqr.py [--trials 40] [--output cart_pole_lqr.png]
 """

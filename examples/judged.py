@@ -1,8 +1,9 @@
 """Comparisons: nobody can write the cost down, but everybody sees which of two is better.
 
-A robot arm swings a lamp into place. What looks right is a matter of taste: somebody watches two moves and says which was better,
-or that they were about the same. Moves that are too brisk shake the bulb loose, and that is a crash. Here a simulated judge
-stands in for your eyes: she dislikes overshoot and dawdling, cannot see small differences, and errs in one verdict of twenty.
+A robot arm swings a lamp into place. What looks right is a matter of taste: somebody watches two moves and says which
+was better, or that they were about the same. Moves that are too brisk shake the bulb loose, and that is a crash. Here
+a simulated judge stands in for your eyes: she dislikes overshoot and dawdling, cannot see small differences, and errs
+in one verdict of twenty.
 
     python examples/judged.py [--trials 30] [--output judged.png]
 """

@@ -1,9 +1,9 @@
 """A study by CSV and by hand, on the command line.
 
-Somebody tunes a 3D printer. There is a table of what was tried last year, with prints that failed; from there on `crashbo ask`
-says what to print next, and `crashbo tell` takes what came of it. Everything is in one SQLite file, and everything comes out as
-CSV: the picture is drawn from that alone. Each line of `say` can be typed in a terminal, with `crashbo` before it; the printer
-is simulated so that this runs by itself. Needs `pip install 'crashbo[app]'`.
+Somebody tunes a 3D printer. There is a table of what was tried last year, with prints that failed; from there on
+`crashbo ask` says what to print next, and `crashbo tell` takes what came of it. Everything is in one SQLite file, and
+everything comes out as CSV: the picture is drawn from that alone. Each line of `say` can be typed in a terminal, with
+`crashbo` before it; the printer is simulated so that this runs by itself. Needs `pip install 'crashbo[app]'`.
 
     python examples/lab_by_hand.py [--trials 16] [--output lab_by_hand.png]
 """

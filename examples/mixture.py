@@ -1,8 +1,9 @@
 """A mixture: three parts that make one whole, and a rule.
 
-An electrolyte for batteries is mixed of three solvents. Their parts sum to one, and there is never more of EC, which is solid
-at room temperature, than of the other two: both are known beforehand, so they are rules, and no trial is wasted on what cannot
-be mixed. A mixture that is too thick blocks the robot's pump; at which viscosity, nobody knows. Wanted: the best conductivity.
+An electrolyte for batteries is mixed of three solvents. Their parts sum to one, and there is never more of EC, which
+is solid at room temperature, than of the other two: both are known beforehand, so they are rules, and no trial is
+wasted on what cannot be mixed. A mixture that is too thick blocks the robot's pump; at which viscosity, nobody knows.
+Wanted: the best conductivity.
 
     python examples/mixture.py [--trials 30] [--output mixture.png]
 """

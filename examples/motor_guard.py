@@ -1,8 +1,9 @@
 """A guard on a motor: a trial is stopped before it crashes.
 
-A spindle runs up to speed with a load. Its drive heats with the current's square and trips at a temperature that is nowhere
-written. The temperature is read all the time, so a guard compares each reading with what earlier trials have taught and stops
-the run when going on would more likely trip than not. A stopped trial costs no crash, and is learnt from.
+A spindle runs up to speed with a load. Its drive heats with the current's square and trips at a temperature that is
+nowhere written. The temperature is read all the time, so a guard compares each reading with what earlier trials have
+taught and stops the run when going on would more likely trip than not. A stopped trial costs no crash, and is learnt
+from.
 
     python examples/motor_guard.py [--trials 30] [--output motor_guard.png]
 """

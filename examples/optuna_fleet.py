@@ -1,9 +1,9 @@
 """Optuna on a fleet: several processes, one study, and workers that really die.
 
-Four workers fit the mass and the drag of a drone to a flight; each is a process of its own with its own `CrashSampler`, and all
-they share is a storage (here a SQLite file; PostgreSQL for many machines). Some settings kill the process that tries them. A lease
-notices: the setting is tried once more, and a second death there is a crash. A new worker takes the place of a dead one.
-Needs `pip install 'crashbo[optuna,plot]'`.
+Four workers fit the mass and the drag of a drone to a flight; each is a process of its own with its own
+`CrashSampler`, and all they share is a storage (here a SQLite file; PostgreSQL for many machines). Some settings kill
+the process that tries them. A lease notices: the setting is tried once more, and a second death there is a crash. A
+new worker takes the place of a dead one. Needs `pip install 'crashbo[optuna,plot]'`.
 
     python examples/optuna_fleet.py [--trials 40] [--workers 4] [--output optuna_fleet.png]
 """

@@ -1,8 +1,9 @@
 """PID gains of a pendulum whose drive trips.
 
-An arm on a geared motor swings up to 115 degrees within half a second and holds there against gravity. Stiff gains follow
-closely and draw a lot of current, too little damping rings; beyond a level that nobody has written down, the drive trips and the arm drops. What is tuned: three gains, for the
-least error and wobble. What is learnt on the way: the level at which the drive trips.
+An arm on a geared motor swings up to 115 degrees within half a second and holds there against gravity. Stiff gains
+follow closely and draw a lot of current, too little damping rings; beyond a level that nobody has written down, the
+drive trips and the arm drops. What is tuned: three gains, for the least error and wobble. What is learnt on the way:
+the level at which the drive trips.
 
     python examples/pendulum_pid.py [--trials 40] [--output pendulum_pid.png]
 """

@@ -1,8 +1,8 @@
 """A quadruped learns to jump, in simulation.
 
-A Solo8 tunes four gains to jump as high as it can. Its boards trip above a total current that nobody told, and with soft hips it
-falls: how close it came to that is not measured. `crashbo demo` is the same with films; this is the code to replace by your own
-robot: `jump` is the only function that knows of it. Needs `pip install 'crashbo[robot,plot]'`.
+A Solo8 tunes four gains to jump as high as it can. Its boards trip above a total current that nobody told, and with
+soft hips it falls: how close it came to that is not measured. `crashbo demo` is the same with films; this is the code
+to replace by your own robot: `jump` is the only function that knows of it. Needs `pip install 'crashbo[robot,plot]'`.
 
     python examples/quadruped.py [--trials 40] [--output quadruped.png]
 """
@@ -17,7 +17,7 @@ from crashbo.problems.solo8 import jump as robot
 from crashbo.problems.solo8.plan import TICK
 from crashbo.problems.solo8.problem import SETUP, gains
 
-SPACE = {name: (0.0, 1.0) for name in ("p_knee", "p_hip", "d_knee", "d_hip")}
+SPACE = dict.fromkeys(("p_knee", "p_hip", "d_knee", "d_hip"), (0.0, 1.0))
 CAUTIOUS = {"p_knee": 0.0, "p_hip": 0.0, "d_knee": 1.0, "d_hip": 1.0}  # soft legs, full damping: a hop
 
 

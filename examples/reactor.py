@@ -1,16 +1,14 @@
 """A stirred reactor that is shut down for two reasons, and does not say which.
 
-A reaction that heats itself runs in a cooled tank. Too hot, and it runs away; too much gas, and the relief valve opens: either
-way the plant shuts down, and the log says "shutdown". Temperature and pressure are measured as long as it runs. Wanted: the
-highest yield. Learnt on the way: both limits, and of every shutdown which of the two it was.
+A reaction that heats itself runs in a cooled tank. Too hot, and it runs away; too much gas, and the relief valve
+opens: either way the plant shuts down, and the log says "shutdown". Temperature and pressure are measured as long as
+it runs. Wanted: the highest yield. Learnt on the way: both limits, and of every shutdown which of the two it was.
 
     python examples/reactor.py [--trials 50] [--output reactor.png]
 """
 
 import argparse
 import math
-
-import numpy as np
 
 import crashbo
 from crashbo.app import plots, sketches
@@ -19,7 +17,7 @@ HOT, TIGHT = 412.0, 6.2  # K and bar at which it shuts down; nobody tells crashb
 
 
 def run(params):
-    """Yield per hour, highest temperature and highest pressure of ten hours; and the shutdown's true cause, for the picture."""
+    """Yield per hour, highest temperature and pressure of ten hours; and why it shut down, for the picture."""
     feed, concentration, coolant = params["feed"], params["concentration"], params["coolant"]
     c, product, T, step = concentration, 0.0, coolant, 0.01
     hottest, tightest = T, 1.0

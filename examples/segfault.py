@@ -1,9 +1,10 @@
 """A solver that segfaults, tuned by workers that may die.
 
-A loaded chain of forty springs is relaxed, step by step, against some friction. The solver is written as people write them in C: it looks up
-the stress of each spring in the material's table, and does not check that the strain is in there. Long steps with little
-friction need the fewest sweeps, until they overshoot: then a strain leaves the table, the look-up reads memory that is not there, and
-the process dies of SIGSEGV. The deaths are real: `workers=` runs each trial in a process of its own and replaces what dies.
+A loaded chain of forty springs is relaxed, step by step, against some friction. The solver is written as people write
+them in C: it looks up the stress of each spring in the material's table, and does not check that the strain is in
+there. Long steps with little friction need the fewest sweeps, until they overshoot: then a strain leaves the table,
+the look-up reads memory that is not there, and the process dies of SIGSEGV. The deaths are real: `workers=` runs each
+trial in a process of its own and replaces what dies.
 
     python examples/segfault.py [--trials 40] [--output segfault.png]
 """
@@ -32,7 +33,9 @@ def relax(step, friction):
             strain = np.diff(x, prepend=0.0)
             cells = ((strain + 2) * CELLS / 4).astype(np.int32)  # what is no number becomes the lowest one, as in C
             blend = (strain + 2) * CELLS / 4 - cells - 0.5  # between two rows of the table
-            stress = np.array([STRESS[i] + b * (STRESS[i + 1] - STRESS[i]) for i, b in zip(cells.tolist(), blend)])
+            stress = np.array(
+                [STRESS[i] + b * (STRESS[i + 1] - STRESS[i]) for i, b in zip(cells.tolist(), blend, strict=True)]
+            )
             force = LOAD + np.diff(stress, append=0.0)
             residuals.append(float(np.abs(force).max()))
             if residuals[-1] < 1e-4:

@@ -1,8 +1,9 @@
 """A training job that runs out of memory or time.
 
-A ridge regression on random features learns a noisy function of six inputs. More features fit better, until the job needs more
-memory than the machine gives it, or more time than anybody has; both limits are real and are kept by `workers=`. The memory
-that the job used is measured, so that the limit is seen coming; a run that was killed says nothing but that.
+A ridge regression on random features learns a noisy function of six inputs. More features fit better, until the job
+needs more memory than the machine gives it, or more time than anybody has; both limits are real and are kept by
+`workers=`. The memory that the job used is measured, so that the limit is seen coming; a run that was killed says
+nothing but that.
 
     python examples/training_memory.py [--trials 40] [--output training_memory.png]
 """

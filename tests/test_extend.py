@@ -1,8 +1,7 @@
-"""The recipes of docs/extend.md, in the reader's own files; as they stand on the page, they are run by test_pages.py."""
-
-import pages
+"""A recipe of docs/extend.md, saved by the reader; as they stand on the page, all are run by test_pages.py."""
 
 import crashbo
+import pages
 
 
 def test_the_problem_is_found_by_its_name_once_it_is_saved(tmp_path, monkeypatch):

@@ -1,4 +1,4 @@
-"""The gallery: each example runs, with few trials, and leaves a picture; each has its place and its picture on the page."""
+"""The gallery: each example runs, with few trials, leaves a picture, and stands on the page with it."""
 
 import faulthandler
 import os

@@ -6,10 +6,10 @@ import os
 import sys
 import warnings
 
-import pages
 import pytest
 
 import crashbo
+import pages
 
 KINDS = {"python", "sh", "toml", "csv", "text", "cpp", "matlab"}
 SKIPPED = 7  # blocks that a page declares not to be run; a new one is counted here, so that somebody looks at it

@@ -1,4 +1,4 @@
-"""Two small pictures of any study, to stand beside a picture of the machine: its course, and P(safe) over two parameters.
+"""Small pictures of any study, to stand beside one of the machine: its course, and P(safe) over two parameters.
 
 May import every other layer; matplotlib comes through `plots`. The gallery in `examples/` is drawn with them.
 """
@@ -39,7 +39,7 @@ def gather_safety(optimizer: Optimizer, across: tuple[str, str], at: Mapping[str
     ranges = [_range(optimizer, name) for name in across]
     grid = [_along(r) for r in ranges]
     points = [held | dict(zip(across, (x, y), strict=True)) for y in grid[1] for x in grid[0]]
-    p_safe = optimizer.p_safe(points).reshape(_FINE, _FINE)
+    p_safe = optimizer.p_safe(points).reshape(len(grid[1]), len(grid[0]))
     return SafetyMap(across, grid[0], grid[1], p_safe, (ranges[0].log, ranges[1].log))
 
 
@@ -57,7 +57,17 @@ def draw_safety(axes: Axes, seen: SafetyMap, trials: Sequence[Trial] = (), best:
     mark_trials(axes, [(t.state, t.ran[seen.names[0]], t.ran[seen.names[1]]) for t in trials])
     if best is not None:
         at = [[best.ran[name]] for name in seen.names]
-        axes.plot(*at, "*", color=_BEST, markeredgecolor=SUCCESS, markersize=15, zorder=6, linestyle="none", clip_on=False, in_layout=False)
+        axes.plot(
+            *at,
+            "*",
+            color=_BEST,
+            markeredgecolor=SUCCESS,
+            markersize=15,
+            zorder=6,
+            linestyle="none",
+            clip_on=False,
+            in_layout=False,
+        )
     dress(axes)
     axes.grid(visible=False)
 
@@ -69,10 +79,21 @@ def mark_trials(axes: Axes, marks: Sequence[tuple[str, float, float]]) -> None:
         face = look.colour if look.filled else "none"
         edge = "white" if look.filled else look.colour
         widths = {"markeredgewidth": 2.0} if look.marker == "x" else {"markeredgecolor": edge, "markersize": 6}
-        axes.plot(*at.T, look.marker, color=look.colour, markerfacecolor=face, zorder=5, clip_on=False, in_layout=False, **widths)
+        axes.plot(
+            *at.T,
+            look.marker,
+            color=look.colour,
+            markerfacecolor=face,
+            zorder=5,
+            clip_on=False,
+            in_layout=False,
+            **widths,
+        )
 
 
-def draw_course(axes: Axes, trials: Sequence[Trial], value: Callable[[float], float] = float, *, up: bool = False) -> None:
+def draw_course(
+    axes: Axes, trials: Sequence[Trial], value: Callable[[float], float] = float, *, up: bool = False
+) -> None:
     """A study's costs over its trials and the best so far; what has no cost is marked below.
 
     `value` turns a cost into what is shown, `up` says that more of that is better.
@@ -83,7 +104,8 @@ def draw_course(axes: Axes, trials: Sequence[Trial], value: Callable[[float], fl
     numbers = np.array([t.number for t in trials])
     axes.step(numbers, best, where="post", color=MODEL, linewidth=1.8)
     axes.plot(numbers, shown, "o", color=SUCCESS, markersize=4.5)
-    low, high = np.nanmin(shown), np.nanmax(shown)
+    known = shown[np.isfinite(shown)]
+    low, high = (known.min(), known.max()) if len(known) else (0.0, 1.0)
     rail = low - 0.09 * (high - low or 1.0)
     mark_trials(axes, [(t.state, t.number, rail) for t in trials if t.cost is None])
     axes.set_xlabel("trial")
@@ -91,7 +113,7 @@ def draw_course(axes: Axes, trials: Sequence[Trial], value: Callable[[float], fl
 
 def note(axes: Axes, text: str, point: tuple[float, float], offset: tuple[float, float], **style: Any) -> None:
     """A few words beside a point, at an `offset` in typographic points."""
-    look = {"fontsize": 9, "color": CRASH} | style
+    look: dict[str, Any] = {"fontsize": 9, "color": CRASH} | style
     axes.annotate(text, point, offset, textcoords="offset points", zorder=7, **look)
 
 
@@ -104,4 +126,4 @@ def _range(optimizer: Optimizer, name: str) -> Float | Int:
 
 def _along(parameter: Float | Int) -> Array:
     spaced = (np.geomspace if parameter.log else np.linspace)(parameter.low, parameter.high, _FINE)
-    return np.rint(spaced) if isinstance(parameter, Int) else spaced
+    return np.unique(np.rint(spaced)) if isinstance(parameter, Int) else spaced
