@@ -8,6 +8,7 @@ A page says in a comment before a block what its test has to know; nothing else 
     <!-- test: before: x = 1 -->                 lines that the reader has already: an experiment, an optimizer
     <!-- test: run -->                           of a shell block: run its commands, in the page's folder
     <!-- test: file: old.csv -->                 the reader saves it under this name
+    <!-- test: elsewhere: crashbo run -->         a file that a command of the page runs, not the page itself
 
 A block whose first line is a file's name (`# worker.py`) is saved under it, too.
 """
@@ -95,7 +96,7 @@ def run_page(page: str, folder: Path) -> dict[str, object]:
     for block in blocks(page):
         if block.file is not None:
             (folder / block.file).write_text(block.code, encoding="utf-8")
-        if block.skipped:
+        if block.skipped or block.said("elsewhere"):
             continue
         if block.language == "python":
             for lines in block.said("before"):

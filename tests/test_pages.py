@@ -69,6 +69,12 @@ def test_no_block_is_left_out_without_a_word():
         if block.language in ("cpp", "matlab"):
             assert block.skipped, f"{block} is run by nothing: say why"
     skips = [f"{block}: {block.said('skip')}" for block in found if block.skipped]
+    for block in found:
+        for runner in block.said("elsewhere"):
+            mine = [
+                b for b in pages.blocks(block.page) if "run" in b.notes and runner in b.code and block.file in b.code
+            ]
+            assert mine, f"{block} is run by no {runner} on its page"
     assert len(skips) == SKIPPED, "\n".join(skips)
     assert all(reason for block in found if block.skipped for reason in block.said("skip"))
 
