@@ -50,7 +50,10 @@ def worker(url, trials):
 
 def run(url, workers, trials):
     """Keep so many workers at work until the trials are done; how many died."""
-    spawn = multiprocessing.get_context("spawn")
+    forks = "forkserver" in multiprocessing.get_all_start_methods()
+    start = multiprocessing.get_context("forkserver" if forks else "spawn")
+    if forks:
+        start.set_forkserver_preload(["crashbo.integrations.optuna"])  # imported once, not once per worker
     crew, died = [], 0
     while True:
         gone = [p for p in crew if p.exitcode is not None]
@@ -61,7 +64,7 @@ def run(url, workers, trials):
             return died
         crew = [p for p in crew if p not in gone]
         while len(crew) < workers:
-            crew.append(spawn.Process(target=worker, args=(url, trials)))
+            crew.append(start.Process(target=worker, args=(url, trials)))
             crew[-1].start()
         time.sleep(0.05)
 
