@@ -10,6 +10,7 @@ import pytest
 
 import crashbo
 import pages
+from crashbo.app.bench import Definition
 
 KINDS = {"python", "sh", "toml", "csv", "text", "cpp", "matlab"}
 SKIPPED = 7  # blocks that a page declares not to be run; a new one is counted here, so that somebody looks at it
@@ -60,6 +61,12 @@ def test_the_commands_of_a_page_exist_with_their_options(page):
                 pages.check_command(words, known)
     for words in pages.mentions(page):
         pages.check_mention(words)
+
+
+@pytest.mark.parametrize("block", [b for p in pages.PAGES for b in pages.blocks(p) if b.language == "toml"], ids=str)
+def test_a_file_of_a_study_defines_one(block, tmp_path):
+    (tmp_path / "study.toml").write_text(block.code)
+    assert Definition.from_toml(tmp_path / "study.toml").space.parameters
 
 
 def test_no_block_is_left_out_without_a_word():
