@@ -10,6 +10,7 @@ that was).
 
 import argparse
 import math
+from pathlib import Path
 
 import numpy as np
 from scipy.linalg import solve_continuous_are
@@ -98,7 +99,7 @@ def main():
     """Tune, say what was found, draw it."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--trials", type=int, default=40)
-    parser.add_argument("--output", default="cart_pole_lqr.png")
+    parser.add_argument("--output", type=Path, default="cart_pole_lqr.png")
     options = parser.parse_args()
     space = {
         "position": crashbo.Float(1.0, 1e5, log=True),

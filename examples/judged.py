@@ -10,6 +10,7 @@ in one verdict of twenty.
 
 import argparse
 import math
+from pathlib import Path
 
 import numpy as np
 
@@ -91,7 +92,7 @@ def main():
     """Move, compare, draw."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--trials", type=int, default=30)
-    parser.add_argument("--output", default="judged.png")
+    parser.add_argument("--output", type=Path, default="judged.png")
     options = parser.parse_args()
     optimizer = crashbo.Optimizer(
         {"pace": (1.0, 9.0), "damping": (0.1, 0.98)}, ["shake"], cost="compared", units={"shake": "m/s^2"}, seed=0

@@ -91,9 +91,9 @@ def main():
     """A day at the printer."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--trials", type=int, default=16)
-    parser.add_argument("--output", default="lab_by_hand.png")
+    parser.add_argument("--output", type=Path, default="lab_by_hand.png")
     options = parser.parse_args()
-    output = Path(options.output).resolve()
+    output = options.output.resolve()
     with tempfile.TemporaryDirectory() as folder:
         os.environ["CRASHBO_STORE"] = str(Path(folder, "crashbo.db"))  # or --store with every command
         Path(folder, "prints.toml").write_text(STUDY)

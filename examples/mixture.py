@@ -10,6 +10,7 @@ Wanted: the best conductivity.
 
 import argparse
 import math
+from pathlib import Path
 
 import numpy as np
 
@@ -79,7 +80,7 @@ def main():
     """Mix, say what was found, draw it."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--trials", type=int, default=30)
-    parser.add_argument("--output", default="mixture.png")
+    parser.add_argument("--output", type=Path, default="mixture.png")
     options = parser.parse_args()
     result = crashbo.minimize(
         experiment,

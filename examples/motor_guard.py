@@ -9,6 +9,7 @@ from.
 """
 
 import argparse
+from pathlib import Path
 
 import numpy as np
 
@@ -71,7 +72,7 @@ def main():
     """Tune, count, draw."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--trials", type=int, default=30)
-    parser.add_argument("--output", default="motor_guard.png")
+    parser.add_argument("--output", type=Path, default="motor_guard.png")
     options = parser.parse_args()
     result = crashbo.minimize(
         experiment,

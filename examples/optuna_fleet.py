@@ -13,6 +13,7 @@ import multiprocessing
 import os
 import tempfile
 import time
+from pathlib import Path
 
 import optuna
 
@@ -107,7 +108,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--trials", type=int, default=40)
     parser.add_argument("--workers", type=int, default=4)
-    parser.add_argument("--output", default="optuna_fleet.png")
+    parser.add_argument("--output", type=Path, default="optuna_fleet.png")
     options = parser.parse_args()
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     with tempfile.TemporaryDirectory() as folder:

@@ -10,6 +10,7 @@ the level at which the drive trips.
 
 import argparse
 import math
+from pathlib import Path
 
 import numpy as np
 
@@ -89,7 +90,7 @@ def main():
     """Tune, say what was found, draw it."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--trials", type=int, default=40)
-    parser.add_argument("--output", default="pendulum_pid.png")
+    parser.add_argument("--output", type=Path, default="pendulum_pid.png")
     options = parser.parse_args()
     space = {
         "p": crashbo.Float(2.0, 200.0, log=True),

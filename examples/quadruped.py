@@ -8,6 +8,7 @@ to replace by your own robot: `jump` is the only function that knows of it. Need
 """
 
 import argparse
+from pathlib import Path
 
 import numpy as np
 
@@ -57,7 +58,7 @@ def main():
     """Jump, say what was learnt, draw it."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--trials", type=int, default=40)
-    parser.add_argument("--output", default="quadruped.png")
+    parser.add_argument("--output", type=Path, default="quadruped.png")
     options = parser.parse_args()
     rng = np.random.default_rng(0)  # of the robot: no two jumps are the same
     result = crashbo.minimize(

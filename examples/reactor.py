@@ -9,6 +9,7 @@ it runs. Wanted: the highest yield. Learnt on the way: both limits, and of every
 
 import argparse
 import math
+from pathlib import Path
 
 import crashbo
 from crashbo.app import plots, sketches
@@ -68,7 +69,7 @@ def main():
     """Tune, say what was learnt, draw it."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--trials", type=int, default=50)
-    parser.add_argument("--output", default="reactor.png")
+    parser.add_argument("--output", type=Path, default="reactor.png")
     options = parser.parse_args()
     result = crashbo.minimize(
         experiment,

@@ -12,6 +12,7 @@ trial in a process of its own and replaces what dies.
 import argparse
 import ctypes
 import math
+from pathlib import Path
 
 import numpy as np
 
@@ -71,7 +72,7 @@ def main():
     """Tune, count the deaths, draw it."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--trials", type=int, default=40)
-    parser.add_argument("--output", default="segfault.png")
+    parser.add_argument("--output", type=Path, default="segfault.png")
     options = parser.parse_args()
     result = crashbo.minimize(
         experiment,

@@ -11,6 +11,7 @@ nothing but that.
 import argparse
 import time
 import tracemalloc
+from pathlib import Path
 
 import numpy as np
 
@@ -66,7 +67,7 @@ def main():
     """Train, say what killed the jobs, draw it."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--trials", type=int, default=40)
-    parser.add_argument("--output", default="training_memory.png")
+    parser.add_argument("--output", type=Path, default="training_memory.png")
     options = parser.parse_args()
     space = {
         "rows": crashbo.Int(500, 50_000, log=True),
