@@ -33,8 +33,9 @@ def test_an_example_runs_and_leaves_its_picture(example, tmp_path, monkeypatch):
 
 
 def test_each_example_stands_on_the_page_with_its_picture():
-    assert re.findall(r"\(\.\./examples/(\w+)\.py\)", PAGE) == re.findall(r"\(images/gallery/(\w+)\.png\)", PAGE)
-    assert set(re.findall(r"images/gallery/(\w+)\.png", PAGE)) == {path.stem for path in EXAMPLES}
+    shown = re.findall(r"!\[.+\]\(images/gallery/(\w+)\.png\)\]", PAGE)  # each links to itself, for phones
+    assert re.findall(r"^\[.*\]\(\.\./examples/(\w+)\.py\)$", PAGE, re.MULTILINE) == shown
+    assert set(shown) == {path.stem for path in EXAMPLES}
     for path in EXAMPLES:
         picture = ROOT / "docs" / "images" / "gallery" / f"{path.stem}.png"
         assert picture.stat().st_size < 150_000, "a picture of the site is modest"
