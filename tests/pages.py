@@ -8,6 +8,7 @@ A page says in a comment before a block what its test has to know; nothing else 
     <!-- test: before: x = 1 -->                 lines that the reader has already: an experiment, an optimizer
     <!-- test: run -->                           of a shell block: run its commands, in the page's folder
     <!-- test: file: old.csv -->                 the reader saves it under this name
+    <!-- test: prints -->                        of a text block: what the code before it prints
     <!-- test: elsewhere: crashbo run -->         a file that a command of the page runs, not the page itself
 
 A block whose first line is a file's name (`# worker.py`) is saved under it, too.
@@ -110,8 +111,12 @@ def run_page(page: str, folder: Path) -> dict[str, object]:
 
 
 def promised(page: str) -> list[str]:
-    """What a page says that its code prints."""
-    return [line for block in blocks(page) for line in re.findall(r"# -> (.*)", block.code)]
+    """What a page says that its code prints: after `# ->`, or in a block of text."""
+    return [line for block in blocks(page) for line in _promises(block)]
+
+
+def _promises(block: Block) -> list[str]:
+    return block.code.splitlines() if "prints" in block.notes else re.findall(r"# -> (.*)", block.code)
 
 
 def commands(shell: str) -> Iterator[list[str]]:
