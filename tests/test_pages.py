@@ -93,6 +93,10 @@ def dying(names):
     assert "killed by signal 11 (SIGSEGV)" in {t.reason for t in result.trials}
 
 
+def compared(names):
+    assert names["optimizer"].worth(names["optimizer"].best.params).std > 0.0
+
+
 def goals(names):
     assert len(names["result"].front) > 5
     assert len(names["study"].directions) == 2
@@ -129,6 +133,7 @@ def benchmark(names):
 
 CHECKS = {
     "docs/dying.md": dying,
+    "docs/compare.md": compared,
     "docs/goals.md": goals,
     "docs/optuna.md": optuna_study,
     "docs/fleet.md": fleet,
