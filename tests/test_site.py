@@ -26,6 +26,10 @@ def test_the_site_builds_strictly(tmp_path):
         assert f'id="crashbo.{name}"' in python
     commands = (tmp_path / "reference" / "commands" / "index.html").read_text()
     assert "crashbo thresholds" in commands
+    model = (tmp_path / "model" / "index.html").read_text()
+    assert model.count("<math") > 50
+    assert "arithmatex" not in model  # a formula that was left as it is typed
+    assert "def experiment(gains):" in re.sub(r"<.*?>", "", (tmp_path / "gallery" / "index.html").read_text())
 
 
 def test_every_page_is_in_the_sites_menu():
