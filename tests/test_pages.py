@@ -142,3 +142,38 @@ CHECKS = {
     "docs/guard.md": guard,
     "docs/benchmark.md": benchmark,
 }
+
+
+class TestTheTestItself:
+    @pytest.mark.parametrize(
+        "line",
+        [
+            "crashbo ask --colour red",
+            "crashbo dance",
+            "python benchmarks/families/peers.py --colour red",
+            "python benchmarks/nothing.py",
+            "pip install 'crashbo[teapot]'",
+            "make tea",
+            "curl http://127.0.0.1",
+            "OPENBLAS_NUM_THREADS=1 .venv/bin/crashbo dance",
+        ],
+    )
+    def test_a_command_that_does_not_exist_is_found(self, line):
+        (words,) = pages.commands(line)
+        with pytest.raises((AssertionError, FileNotFoundError)):
+            pages.check_command(words, set())
+
+    @pytest.mark.parametrize("words", [["dance"], ["ask", "--colour"]])
+    def test_so_is_a_mention_of_one(self, words):
+        with pytest.raises(AssertionError):
+            pages.check_mention(words)
+
+    @pytest.mark.parametrize("swap", ["trials=50 -> seeds=5", "trials=7 -> trials=5", "x > 3 -> x < 3"])
+    def test_nothing_but_a_budget_may_change_and_it_must_be_there(self, swap):
+        block = pages.Block("page", 1, "python", "run(trials=50, x > 3)", (f"with: {swap}",))
+        with pytest.raises(AssertionError):
+            _ = block.smaller
+
+    def test_a_budget_is_made_smaller(self):
+        block = pages.Block("page", 1, "python", "run(trials=50)", ("with: trials=50 -> trials=5",))
+        assert block.smaller == "run(trials=5)"
