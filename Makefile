@@ -9,7 +9,7 @@ READY := $(VENV)/ready$(if $(EXTRAS),-$(subst $(comma),-,$(EXTRAS)))
 # Threads of BLAS gain nothing on matrices of a few hundred rows, and parallel tests share the cores.
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: demo test lint types unit format benchmark docs dist clean
+.PHONY: demo test lint types unit format benchmark docs gallery dist clean
 
 demo: $(READY)
 	$(BIN)/crashbo demo
@@ -35,6 +35,10 @@ benchmark: $(READY)
 
 docs: $(READY)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --site-dir crashbo-docs
+
+gallery: $(READY)
+	for script in examples/*.py; do name=$$(basename $$script .py); echo "== $$name"; \
+	    $(BIN)/python $$script --output docs/images/gallery/$$name.png || exit 1; done
 
 dist: $(READY)
 	rm -rf dist

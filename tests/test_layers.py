@@ -42,7 +42,7 @@ ROWS = {
         ("subject",),
         ("animation", "bench", "blame", "demo", "glance", "illustration", "reliability"),
         ("gathered", "jump_report", "plots", "results", "slices"),
-        ("benchmark", "jump_plots", "result_plots", "study_plots"),
+        ("benchmark", "jump_plots", "result_plots", "sketches", "study_plots"),
         ("demo_files", "report", "reproduce"),
         ("notebook",),
         ("server",),

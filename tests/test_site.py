@@ -26,10 +26,14 @@ def test_the_site_builds_strictly(tmp_path):
         assert f'id="crashbo.{name}"' in python
     commands = (tmp_path / "reference" / "commands" / "index.html").read_text()
     assert "crashbo thresholds" in commands
+    model = (tmp_path / "model" / "index.html").read_text()
+    assert model.count("<math") > 50
+    assert "arithmatex" not in model  # a formula that was left as it is typed
+    assert "def experiment(gains):" in re.sub(r"<.*?>", "", (tmp_path / "gallery" / "index.html").read_text())
 
 
 def test_every_page_is_in_the_sites_menu():
-    menu = set(re.findall(r": ([\w/]+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE))
+    menu = set(re.findall(r": ([\w/-]+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE))
     assert {path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md")} == menu
 
 

@@ -1,4 +1,4 @@
-"""The README's promises that can be run: its code, its length, its links."""
+"""The README's promises: its length, and the links of all pages. Its code is run by test_pages.py."""
 
 import re
 from pathlib import Path
@@ -7,19 +7,6 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
-BLOCKS = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
-
-
-def test_there_is_code_to_run():
-    assert BLOCKS
-
-
-def test_the_code_runs_as_printed(capsys):
-    names: dict[str, object] = {}
-    for code in BLOCKS:  # one after the other, as a reader would type them
-        exec(compile(code, "README.md", "exec"), names)
-    printed = capsys.readouterr().out.splitlines()
-    assert printed == [line for code in BLOCKS for line in re.findall(r"# -> (.*)", code)]
 
 
 def test_it_is_short():

@@ -1,25 +1,35 @@
-"""The package for OptunaHub: what its registry checks, and that its example runs."""
+"""The package for OptunaHub: what its registry checks, and that it runs when OptunaHub's own loader has loaded it."""
 
+import inspect
 import re
 import runpy
+import shutil
 import sys
-from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
-from types import SimpleNamespace
 
+import pytest
 import yaml
+
+from crashbo.integrations.optuna import CrashSampler
+
+optunahub = pytest.importorskip("optunahub", reason="optunahub is not installed: make test installs it")
 
 REGISTRY = Path(__file__).parents[2] / "optunahub"
 PACKAGE = REGISTRY / "package" / "samplers" / "crash_sampler"
 TEXT = (PACKAGE / "README.md").read_text()
 
 
-def load_module(package):
-    """As optunahub.load_module does, from this folder instead of the registry."""
-    spec = spec_from_file_location("hub_package", REGISTRY / "package" / package / "__init__.py")
-    module = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+@pytest.fixture
+def registry(monkeypatch, tmp_path):
+    """As if `optunahub.load_module` had fetched the package from the registry before: it is in its cache."""
+    monkeypatch.setenv("OPTUNAHUB_CACHE_HOME", str(tmp_path))
+    cache = tmp_path / "github.com" / "optuna" / "optunahub-registry" / "main"
+    shutil.copytree(REGISTRY / "package", cache / "package")
+    before = set(sys.modules)
+    yield
+    for name in set(sys.modules) - before:
+        if name.startswith("optunahub_registry."):
+            del sys.modules[name]
 
 
 def test_the_header_has_what_the_registry_asks_for():
@@ -33,16 +43,29 @@ def test_the_header_has_what_the_registry_asks_for():
     assert (PACKAGE / "requirements.txt").read_text().split() == ["crashbo[optuna]"]
 
 
-def test_the_code_of_the_page_runs(monkeypatch, capsys):
-    monkeypatch.setitem(sys.modules, "optunahub", SimpleNamespace(load_module=load_module))
+def test_its_own_loader_finds_all_that_the_page_names():
+    module = optunahub.load_local_module("samplers/crash_sampler", registry_root=str(REGISTRY / "package"))
+    assert module.CrashSampler is CrashSampler
+    section = TEXT.split("## APIs")[1].split("## Installation")[0]
+    assert set(re.findall(r"^- `(\w+)\(", section, re.MULTILINE)) == set(module.__all__)
+
+
+def test_the_page_names_every_argument_of_the_sampler():
+    (signature,) = re.findall(r"^- `CrashSampler\((.*?)\)`", TEXT, re.MULTILINE)
+    named = re.findall(r"(\w+)=", signature)
+    assert set(named) == set(inspect.signature(CrashSampler).parameters)
+    for name in named:
+        assert f"`{name}`" in TEXT
+
+
+def test_the_code_of_the_page_runs(registry, capsys):
     (code,) = re.findall(r"```python\n(.*?)```", TEXT, flags=re.DOTALL)
     exec(compile(code, "README.md", "exec"), {})
     low, high = map(float, re.findall(r"[\d.]+", capsys.readouterr().out))
     assert low < 112.3 < high
 
 
-def test_the_example_runs(monkeypatch, capsys):
-    monkeypatch.setitem(sys.modules, "optunahub", SimpleNamespace(load_module=load_module))
+def test_the_example_runs(registry, capsys):
     runpy.run_path(str(PACKAGE / "example.py"), run_name="__main__")
     tpe, ours, fuse = capsys.readouterr().out.splitlines()
     assert ours.startswith("CrashSampler")

@@ -1,8 +1,6 @@
 """Studies in which trials are compared: prefer, ties, corrections, what is refused, and what is found."""
 
 import json
-import re
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -271,14 +269,3 @@ def test_comparisons_that_come_late_make_another_model_at_once() -> None:
     optimizer.unprefer()
     assert optimizer.ask().state == "pending"
     assert optimizer.check() is not None
-
-
-def test_the_code_of_the_page_runs_as_printed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    page = (Path(__file__).parents[2] / "docs" / "compare.md").read_text()
-    names: dict[str, object] = {}
-    for code in re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL):
-        exec(compile(code, "compare.md", "exec"), names)
-    assert "Worth(mean=" in capsys.readouterr().out
