@@ -161,3 +161,16 @@ def test_a_command_is_run_in_a_context_and_says_what_it_met(ruled, store, capsys
     assert ruled.trials[-1].ran["temperature"] == 13.5
     assert main(["run", "--store", store, "--", "echo", said]) == 1
     assert "context must give 'temperature'" in capsys.readouterr().err
+
+
+def test_what_a_rule_forbids_in_a_context_waits_for_another(tmp_path):
+    said = {
+        "name": "machine",
+        "parameters": {"drive": [0, 1], "temperature": {"low": 5, "high": 40, "context": True}},
+        "rules": ["drive <= 1.2 - temperature / 50"],
+        "start": [{"drive": 0.95}],
+    }
+    bench = Bench.create(str(tmp_path / "machine.db"), Definition.of(said))
+    hot = bench.ask(context={"temperature": 40.0})
+    assert hot.params["drive"] <= 0.4
+    assert bench.ask(context={"temperature": 6.0}).params == {"drive": 0.95, "temperature": 6.0}

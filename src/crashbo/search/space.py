@@ -278,6 +278,14 @@ class Space:
                 for u in known:
                     rule.check(self.decode(u), self.parameters)
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether no params were found that keep the rules, beside what is held."""
+        try:
+            return bool(self.rules) and not len(self.feasible.known)
+        except ValueError:
+            return True
+
     def in_context(self, context: Params | None) -> "Space":
         """The space where its contexts are as given: all of them, and nothing else."""
         if not self.contexts and not context:
