@@ -149,7 +149,8 @@ def test_rules_may_allow_the_end_of_a_range_alone(rules, only):
 
 
 @pytest.mark.parametrize(
-    "rule", ["1e308 * a + 1e308 * b <= 1e308", "1e300 * a <= 1e300 * b", "1e-300 * a <= 1e-300 * b"]
+    "rule",
+    ["1e308 * a + 1e308 * b <= 1e308", "1e300 * a <= 1e300 * b", "1e-300 * a <= 1e-300 * b", "a / 4 <= 1e308 - b / 4"],
 )
 def test_numbers_of_any_size_overflow_nothing(rule):
     space = Space.of(MIXTURE).with_rules(rules_of(rule))

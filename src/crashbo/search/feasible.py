@@ -307,7 +307,9 @@ class Feasible:
             constant = linear.constant + sum(factor * {**low, **held}[n] for n, factor in linear.factors.items())
             row = np.array([linear.factors.get(n, 0.0) * (p.high - p.low) for n, p in ps.items()])  # type: ignore[union-attr]
             length = math.hypot(*row)  # without overflow
-            if not (0.0 < length < math.inf and math.isfinite(constant)):  # nothing to move, or beyond all numbers
+            if not (
+                0.0 < length < math.inf and math.isfinite(float(constant) / length)
+            ):  # nothing to move, or beyond all numbers
                 continue
             if rule.sign == "==":
                 E.append(row / length)

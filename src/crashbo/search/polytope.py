@@ -107,7 +107,7 @@ class Polytope:
             d = rng.standard_normal((count, N.shape[1])) @ N.T
             d /= np.linalg.norm(d, axis=1)[:, None]
             room, rate = V @ self._G.T - self._h, d @ self._G.T
-            with np.errstate(divide="ignore", invalid="ignore"):
+            with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
                 ends = -np.maximum(room, 0.0) / rate
             low = np.max(np.where(rate > _FLAT, ends, -np.inf), axis=1)
             high = np.min(np.where(rate < -_FLAT, ends, np.inf), axis=1)
