@@ -161,3 +161,31 @@ def test_a_command_is_run_in_a_context_and_says_what_it_met(ruled, store, capsys
     assert ruled.trials[-1].ran["temperature"] == 13.5
     assert main(["run", "--store", store, "--", "echo", said]) == 1
     assert "context must give 'temperature'" in capsys.readouterr().err
+
+
+def test_what_a_rule_forbids_in_a_context_waits_for_another(tmp_path):
+    said = {
+        "name": "machine",
+        "parameters": {"drive": [0, 1], "temperature": {"low": 5, "high": 40, "context": True}},
+        "rules": ["drive <= 1.2 - temperature / 50"],
+        "start": [{"drive": 0.95}],
+    }
+    bench = Bench.create(str(tmp_path / "machine.db"), Definition.of(said))
+    hot = bench.ask(context={"temperature": 40.0})
+    assert hot.params["drive"] <= 0.4
+    assert bench.ask(context={"temperature": 6.0}).params == {"drive": 0.95, "temperature": 6.0}
+
+
+def test_a_slice_of_a_mixture_shows_where_the_other_shares_leave_room(tmp_path):
+    said = {
+        "name": "mixture",
+        "parameters": {name: [0, 1] for name in "abcd"},
+        "rules": ["a + b + c + d == 1", "d <= 0.3"],
+    }
+    bench = Bench.create(str(tmp_path / "mixture.db"), Definition.of(said))
+    for _ in range(3):
+        trial = bench.ask()
+        bench.tell(trial.number, Told.of(cost=trial.params["a"]))
+    found = Overview(bench.insight()).slice(("a", "b"), bench.trials[0].params, size=11)
+    grid = [round(0.1 * k, 1) for k in range(11)]
+    assert [[bool(x) for x in row] for row in found.forbidden] == [[a + b > 1 + 1e-9 for a in grid] for b in grid]

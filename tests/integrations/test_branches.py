@@ -111,3 +111,41 @@ def test_a_sampler_takes_a_rule_of_ones_own():
     for trial in study.trials[1:]:  # before the first nothing is known of the parameters
         assert trial.params["x"] <= trial.params["y"]
         assert trial.params["n"] != 4
+
+
+def ordered(trial):
+    """Of two numbers, of which a rule says that the second is at least twice the first."""
+    x, y = trial.suggest_float("x", 0.0, 1.0), trial.suggest_float("y", 0.0, 1.0)
+    return x + (y - 0.5) ** 2
+
+
+@pytest.mark.parametrize("rule", ["x <= y", lambda params: params["x"] <= params["y"]])
+def test_the_first_trial_of_an_unknown_space_keeps_its_rules(rule):
+    for seed in range(6):
+        study = optuna.create_study(sampler=CrashSampler(seed=seed, rules=[rule]))
+        study.optimize(ordered, n_trials=1)
+        assert study.trials[0].params["x"] <= study.trials[0].params["y"]
+
+
+def test_a_wish_that_breaks_a_rule_is_tried_with_a_warning():
+    study = optuna.create_study(sampler=CrashSampler(seed=0))
+    declare(study, space={"x": (0.0, 1.0), "y": (0.0, 1.0)}, rules=["2 * x <= y"])
+    study.enqueue_trial({"x": 0.9})
+    with pytest.warns(RuntimeWarning, match=r"rules '2 \* x <= y' may be broken, .* where x is 0\.9"):
+        study.optimize(ordered, n_trials=1)
+    study.optimize(ordered, n_trials=3)
+    assert study.trials[0].params["x"] == 0.9
+    assert all(2 * t.params["x"] <= t.params["y"] for t in study.trials[1:])
+
+
+def test_a_context_in_which_nothing_keeps_the_rules_begins_no_trial():
+    space = {"drive": (0.0, 1.0), "temperature": crashbo.Context(5.0, 100.0)}
+    study = optuna.create_study(sampler=CrashSampler(seed=0))
+    declare(study, space=space, rules=["drive <= 1.2 - temperature / 50"])
+    with pytest.raises(ValueError, match=r"rules must be kept by some params; .* where temperature is 80\.0"):
+        ask(study, context={"temperature": 80.0})
+    assert not study.trials
+    other = optuna.create_study(sampler=optuna.samplers.RandomSampler())
+    declare(other, space=space)
+    with pytest.raises(ValueError, match="study must have a CrashSampler to heed a context; got RandomSampler"):
+        ask(other, context={"temperature": 20.0})

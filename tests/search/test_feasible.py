@@ -137,6 +137,28 @@ def test_a_rule_that_names_no_parameter_is_refused():
         Space.of(BRANCHES).with_rules(rules_of("solver <= 1")).check_rules()
 
 
+@pytest.mark.parametrize(
+    ("rules", "only"),
+    [(["a <= 0"], {"a": 0.0}), (["a + b >= 2"], {"a": 1.0, "b": 1.0}), (["1e300 * a <= 0"], {"a": 0.0})],
+)
+def test_rules_may_allow_the_end_of_a_range_alone(rules, only):
+    space = Space.of(MIXTURE).with_rules(rules_of(rules))
+    space.check_rules()
+    for u in space.uniform(np.random.default_rng(0).random((5, 5))):
+        assert space.decode(u).items() >= only.items()
+
+
+@pytest.mark.parametrize(
+    "rule",
+    ["1e308 * a + 1e308 * b <= 1e308", "1e300 * a <= 1e300 * b", "1e-300 * a <= 1e-300 * b", "a / 4 <= 1e308 - b / 4"],
+)
+def test_numbers_of_any_size_overflow_nothing(rule):
+    space = Space.of(MIXTURE).with_rules(rules_of(rule))
+    space.check_rules()
+    X = space.uniform(np.random.default_rng(0).random((20, 5)))
+    assert all(r.holds(space.decode(x)) for r in space.rules for x in X)
+
+
 def random_space(rng):
     """Up to six parameters of all kinds, some beside values of earlier ones."""
     parameters = {}

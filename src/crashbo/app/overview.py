@@ -17,7 +17,7 @@ from crashbo.optimizer.comparing import Ranked
 from crashbo.optimizer.records import Trial
 from crashbo.optimizer.view import Prediction, View
 from crashbo.search.risk import WORTHWHILE
-from crashbo.search.space import Choice, Int, Parameter
+from crashbo.search.space import Choice, Parameter
 
 Array = NDArray[np.float64]
 
@@ -167,7 +167,7 @@ class Overview(Generic[S]):
         return {what: dict(zip(names, _total_effects(y, len(names)), strict=True)) for what, y in quantities.items()}
 
     def slice(self, axes: Sequence[str], at: Mapping[str, Any], size: int = GRID) -> Slice:
-        """Cost and P(safe) over one or two parameters; `at` fixes the others."""
+        """Cost and P(safe) over one or two parameters; `at` fixes the others, which make room where a sum is given."""
         names, sight = list(self.parameters), self.sight
         for name in axes:
             if name not in names:
@@ -183,8 +183,9 @@ class Overview(Generic[S]):
         values = [grid_values(self.parameters[name], size) for name in axes]
         points = [{**inner, **dict(zip(axes, v, strict=True))} for v in _product(values)]
         shape = tuple(len(v) for v in reversed(values))
-        points = [self._existing(p) for p in points]
-        found, space = self.view.predict(points), self.view.space
+        space = self.view.space
+        points = [space.made_whole(self._existing(p), axes) for p in points]
+        found = self.view.predict(points)
         forbidden = None
         if space.rules:
             forbidden = np.array([float(space.broken(p) is not None) for p in points]).reshape(shape)
@@ -242,7 +243,7 @@ def grid_values(parameter: Parameter, size: int) -> list[Any]:
     if isinstance(parameter, Choice):
         return list(parameter.options)
     values = [parameter.decode(np.array([u])) for u in np.linspace(0.0, 1.0, size)]
-    return list(dict.fromkeys(values)) if isinstance(parameter, Int) else values
+    return values if parameter.continuous else list(dict.fromkeys(values))
 
 
 def _product(values: Sequence[Sequence[Any]]) -> list[tuple[Any, ...]]:

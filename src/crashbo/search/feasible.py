@@ -10,6 +10,7 @@ checked in the end, exactly, as Python would compare.
 Notation: u are coordinates in the unit cube, v shares of a number's range, in the order of a polytope's variables.
 """
 
+import math
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -27,6 +28,7 @@ Array = NDArray[np.float64]
 
 _MARGIN = 1e-9  # judgement: of a range, inside an inequality, so that rounding cannot break it
 _ULPS = 32.0 * float(np.finfo(float).eps)  # judgement: of a rule's terms, likewise
+_END = 1e-14  # judgement: of a range, by which rounding may miss its ends
 _ROUNDS = 40  # judgement: of draws, before rules count as kept by nothing
 _DRAWN = 256  # judgement: points in a round
 _KNOWN = 64  # judgement: points that are kept
@@ -173,6 +175,11 @@ class Feasible:
             slopes[i][np.ix_(at, at)] = found.slope * before[None, :] / after[:, None]
         return Y, slopes
 
+    def on_sums(self, u: Array) -> Array:
+        """The nearest point that keeps the linear rules, if there is one."""
+        found: Array = self.nearest_whole(self._moved(self.space.snapped(u[None])))[0]
+        return found
+
     def _moved(self, U: Array) -> Array:
         """The nearest points that keep the linear rules, but for rounding to whole numbers and steps."""
         out = U.copy()
@@ -266,7 +273,7 @@ class Feasible:
         names = tuple(name for name in named if self._moves(name, continuous=continuous))
         key = names, tuple(r.text for r in rules), tuple((n, params[n]) for n in named if n not in names)
         if key not in self._known:
-            self._known[key] = _Linear(names, self._polytope(rules, names, params))
+            self._known[key] = _Linear(names, self._reachable(rules, names, params))
         return self._known[key]
 
     @cached_property
@@ -278,8 +285,15 @@ class Feasible:
         free = isinstance(p, Float | Int) and name not in space.fixed and name not in space.parents
         return free and (p.continuous or not continuous)
 
-    def _polytope(self, rules: Sequence[TextRule], names: Sequence[str], params: Mapping[str, Any]) -> Polytope:
-        """Of the rules on shares of the ranges, rows of unit length."""
+    def _reachable(self, rules: Sequence[TextRule], names: Sequence[str], params: Mapping[str, Any]) -> Polytope:
+        """With margins, unless nothing is left then: rules may allow the end of a range alone."""
+        safe = self._polytope(rules, names, params, 1.0)
+        return self._polytope(rules, names, params, 0.0) if names and safe.is_empty else safe
+
+    def _polytope(
+        self, rules: Sequence[TextRule], names: Sequence[str], params: Mapping[str, Any], share: float
+    ) -> Polytope:
+        """Of the rules on shares of the ranges, rows of unit length, with a share of the margins."""
         A: list[Array] = []
         b: list[float] = []
         E: list[Array] = []
@@ -292,8 +306,10 @@ class Feasible:
             low = {name: float(p.low) for name, p in ps.items()}  # type: ignore[union-attr]
             constant = linear.constant + sum(factor * {**low, **held}[n] for n, factor in linear.factors.items())
             row = np.array([linear.factors.get(n, 0.0) * (p.high - p.low) for n, p in ps.items()])  # type: ignore[union-attr]
-            length = float(np.linalg.norm(row))
-            if length == 0.0:  # nothing to move: it holds or not, whatever the others are
+            length = math.hypot(*row)  # without overflow
+            if not (
+                0.0 < length < math.inf and math.isfinite(float(constant) / length)
+            ):  # nothing to move, or beyond all numbers
                 continue
             if rule.sign == "==":
                 E.append(row / length)
@@ -301,8 +317,9 @@ class Feasible:
                 continue
             sign = -1.0 if rule.sign in (">", ">=") else 1.0
             real = any(r != 0.0 and p.continuous for r, p in zip(row, ps.values(), strict=True))
-            size = abs(linear.constant) + sum(abs(x * _largest(n, ps, held)) for n, x in linear.factors.items())
-            margin = _MARGIN + _ULPS * size / length if real or rule.sign in "<>" else 0.0
+            terms = (x / length * _largest(n, ps, held) for n, x in linear.factors.items())
+            size = abs(linear.constant / length) + sum(map(abs, terms))
+            margin = share * (_MARGIN + _ULPS * size) if real or rule.sign in "<>" else 0.0
             A.append(sign * row / length)
             b.append(-sign * constant / length - margin)
         A_, E_ = (np.array(rows).reshape(len(rows), len(names)) for rows in (A, E))
@@ -346,9 +363,11 @@ def _share(p: Parameter, value: float) -> float:
 
 
 def _number(p: Parameter, share: float) -> float:
-    """The number at a share of the range, within it."""
+    """The number at a share of the range, within it; an end, but for rounding, is that end."""
     ends: Any = p
-    return float(min(max(ends.low + share * (ends.high - ends.low), ends.low), ends.high))
+    if share < _END:
+        return float(ends.low)
+    return float(ends.low + share * (ends.high - ends.low)) if share < 1.0 - _END else float(ends.high)
 
 
 def _rate(p: Parameter, u: float) -> float:

@@ -65,6 +65,12 @@ class Polytope:
     def _consistent(self) -> bool:
         return bool(np.all(np.abs(self.E @ self._y0 - self.f) <= _ROUNDING * (1.0 + np.abs(self.f))))
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is no point, as far as the one nearest to the middle of the box tells."""
+        y = self.project(np.full((1, self.A.shape[1]), 0.5))[0]
+        return not bool(np.all(self.A @ y <= self.b + _ROUNDING) and np.isfinite(y).all())
+
     def project(self, V: Array) -> Array:
         """The nearest point to each row of V; NaN where there is none."""
         if not self._consistent:
@@ -101,7 +107,7 @@ class Polytope:
             d = rng.standard_normal((count, N.shape[1])) @ N.T
             d /= np.linalg.norm(d, axis=1)[:, None]
             room, rate = V @ self._G.T - self._h, d @ self._G.T
-            with np.errstate(divide="ignore", invalid="ignore"):
+            with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
                 ends = -np.maximum(room, 0.0) / rate
             low = np.max(np.where(rate > _FLAT, ends, -np.inf), axis=1)
             high = np.min(np.where(rate < -_FLAT, ends, np.inf), axis=1)

@@ -274,6 +274,12 @@ def check_names(rule: Rule, numbers: Mapping[str, bool]) -> None:
             )
 
 
+def named_beside(name: str, rules: Iterable[Rule], others: Iterable[str]) -> set[str]:
+    """Those of the other parameters that some rule names beside this one; a function may ask for any."""
+    beside = [rule.names or {name, *others} for rule in rules]
+    return {other for names in beside if name in names for other in names} - {name}
+
+
 class _Parser:
     """Recursive descent through one rule."""
 

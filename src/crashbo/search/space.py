@@ -8,7 +8,7 @@ spreads or steps to keeps the rules.
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
@@ -200,6 +200,17 @@ class Space:
         """The first rule that params break by more than rounding."""
         return next((rule for rule in self.rules if not rule.holds(params, rounded=True)), None)
 
+    def made_whole(self, params: Params, held: Iterable[str]) -> dict[str, Any]:
+        """Params whose others make room for those that are held, where a sum is given; as they are where that fails."""
+        rule = self.broken(params)
+        if not isinstance(rule, grammar.TextRule) or rule.sign != "==" or rule.linear is None:
+            return dict(params)
+        space = self.with_fixed({name: params[name] for name in held if name in params})
+        moved = space.decode(space.feasible.on_sums(self.encode(params)))
+        return (
+            dict(params) if self.broken(moved) is not None else {**moved, **{n: params[n] for n in held if n in moved}}
+        )
+
     def as_run(self, params: Params, ran: Params) -> dict[str, Any]:
         """Params as they were run, where that differed in some of them: in range or not, on a step or not."""
         for name, value in ran.items():
@@ -277,6 +288,14 @@ class Space:
             if isinstance(rule, grammar.OwnRule):
                 for u in known:
                     rule.check(self.decode(u), self.parameters)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no params were found that keep the rules, beside what is held."""
+        try:
+            return bool(self.rules) and not len(self.feasible.known)
+        except ValueError:
+            return True
 
     def in_context(self, context: Params | None) -> "Space":
         """The space where its contexts are as given: all of them, and nothing else."""

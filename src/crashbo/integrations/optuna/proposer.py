@@ -100,12 +100,14 @@ class Proposer:
         reading = Reading.of(self._study)
         axes = _axes(reading)
         snapshot = Snapshot.of(reading, axes, reading.declared)
-        queue = [t for t in reading.trials if t.state == TrialState.WAITING][:count]
+        waiting = [t for t in reading.trials if t.state == TrialState.WAITING]
+        queue = [t for t in waiting if snapshot.allows(_wishes(t, axes), met)][:count]
         seed = TrialSeed(seed_of(self._study, reading.trials), len(reading.trials), turn)
         single = singles(reading.distributions)
         unplaced = any(t.state == TrialState.RUNNING and not t.params for t in reading.trials)
         planned = [Planned(self._wished(reading, axes, t, seed, met), t._trial_id) for t in queue]
-        planned += map(Planned, _tried_again(reading, met)[: count - len(planned)])
+        again = [s for s in _tried_again(reading, met) if snapshot.allows(s.params, met)]
+        planned += map(Planned, again[: count - len(planned)])
         more = self._suggestions(count - len(planned), snapshot, seed, met) if len(planned) < count else ()
         for some in chain([planned] if planned else [], (list(map(Planned, part)) for part in more)):
             chosen = tuple(_with(p, single) for p in some)
@@ -138,8 +140,7 @@ class Proposer:
     ) -> Suggestion:
         """A queued setting; parameters that it leaves open are chosen by the models."""
         others = Snapshot.of(reading, axes, reading.declared, without=trial.number)
-        wishes = {name: v for name, v in trial.system_attrs.get("fixed_params", {}).items() if name in axes.names}
-        wishes |= met
+        wishes = {**_wishes(trial, axes), **met}
         if axes.place(wishes):
             return others.wished(wishes, self._memories.get(models_of(others)))
         fixed = enqueued(trial, {name: axes.axis(name).distribution for name in axes.names})
@@ -179,6 +180,11 @@ class Proposer:
         self._memories[key] = new
         if new is not None and (before is None or repr(new["views"]) != repr(before["views"])):  # it was fitted
             self._fitted[key] = new["fitted_at"]
+
+
+def _wishes(trial: FrozenTrial, axes: Axes) -> dict[str, Any]:
+    """What a queued trial fixes."""
+    return {name: v for name, v in trial.system_attrs.get("fixed_params", {}).items() if name in axes.names}
 
 
 def _axes(reading: Reading) -> Axes:

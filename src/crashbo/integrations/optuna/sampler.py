@@ -38,6 +38,7 @@ from crashbo.optimizer.records import Crash, Fault, Stopped, Void
 from crashbo.optimizer.study import Constraints, Options, takes_options_of_optuna
 from crashbo.optimizer.told import Told, halted, salvaged
 from crashbo.optimizer.voids import too_many
+from crashbo.search.rules import named_beside
 
 _ROUNDS = 5  # proposals in a row, if another worker has just proposed the same point
 _PATIENCE = 1.0  # seconds that the earlier of two such trials waits for the later one to give way
@@ -139,12 +140,12 @@ class CrashSampler(BaseSampler):
             return again[param_name]
         known = settled(trial)
         usual = company((t for t in reading.trials if t.number != trial.number), [*known, param_name])
-        if not usual:  # no earlier trial has this combination: choose the parameter alone
-            known = {}
+        rules = self.given.over(reading.declared).rules or ()
+        if not usual:  # no earlier trial has this combination: choose the parameter alone, but for its rules
+            known = {name: d for name, d in known.items() if name in named_beside(param_name, rules, known)}
         distributions = {**usual, **known, param_name: param_distribution}
         fixed = enqueued(trial, usual) | {name: trial.params[name] for name in known}
         fixed.pop(param_name, None)
-        rules = self.given.over(reading.declared).rules or ()
         return self._propose(study, trial, Axes(distributions, rules=rules), fixed, reading)[param_name]
 
     def before_trial(self, study: OptunaStudy, trial: FrozenTrial) -> None:

@@ -3,6 +3,7 @@
 May import optimizer and below, and Optuna.
 """
 
+import warnings
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -22,6 +23,8 @@ from crashbo.optimizer.records import Comparison, Trial
 from crashbo.optimizer.study import Study
 from crashbo.optimizer.view import View
 from crashbo.search.design import Design
+from crashbo.search.feasible import listed_params
+from crashbo.search.parameters import listed
 from crashbo.search.space import Space
 
 _NEAR = 0.01  # of the unit cube: least distance, in some coordinate, of two suggestions made at the same time
@@ -140,12 +143,30 @@ class Snapshot:
             "rng": seed.rng(label).bit_generator.state,
             "memory": memory,
         }
-        held = self.study.changed(self.study.space.with_fixed(self.axes.inward(fixed)))
+        space = self._held(self.axes.inward(fixed))
+        held = replace(self.study, rules=space.rules).changed(space)
         optimizer = Optimizer.restored(held, (*self.trials, *self.known), state, self.comparisons)
         met = {name: held.space.fixed[name] for name in held.space.contexts if name in held.space.fixed}
         for i, some in enumerate(optimizer.ask_stream(count, met or None)):
             memory = optimizer.state()["memory"] if i == 0 else memory  # the fit is that of the first
             yield tuple(self._suggestion(trial, fixed) for trial in some), memory
+
+    def allows(self, params: Mapping[str, Any], met: Mapping[str, Any]) -> bool:
+        """Whether a setting keeps the rules in the context that is met: what it forbids waits for another."""
+        both = {**params, **met}
+        return not met or not self.axes.place(both) or self.space.broken(self.axes.inward(both)) is None
+
+    def _held(self, fixed: Mapping[str, Any]) -> Space:
+        """The space with some parameters fixed; a wish beside which nothing keeps a rule is had all the same."""
+        space = self.space.with_fixed(fixed)
+        wishes = {name: value for name, value in fixed.items() if name not in space.contexts}
+        if not space.rules or not wishes or not space.is_empty:
+            return space
+        others = tuple(rule for rule in space.rules if rule.names and not rule.names & wishes.keys())
+        broken = listed(rule.words for rule in space.rules if rule not in others)
+        words = f"rules {broken} may be broken, since nothing was found to keep them where {listed_params(wishes)}."
+        warnings.warn(words, RuntimeWarning, stacklevel=2)
+        return space.with_rules(others)
 
     def wished(self, params: Mapping[str, Any], memory: Any) -> Suggestion:
         """A point chosen by the user, with its P(safe) if that is known."""

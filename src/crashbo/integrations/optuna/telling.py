@@ -18,6 +18,7 @@ from crashbo.integrations.optuna.comparing import SaidOfTwo
 from crashbo.integrations.optuna.corrections import Correction, Version
 from crashbo.integrations.optuna.deaths import EXPIRED, expired
 from crashbo.integrations.optuna.keys import CONTEXT, DEATH, MEASURED
+from crashbo.integrations.optuna.sampler import CrashSampler
 from crashbo.integrations.optuna.settings import Settings, declared
 from crashbo.integrations.optuna.spaces import holds, space_of
 from crashbo.integrations.optuna.stored import Reading, died, first_told, records
@@ -55,10 +56,16 @@ def ask(study: OptunaStudy, context: Mapping[str, Any] | None = None) -> optuna.
     if not settings.structure.when and not settings.structure.contexts and context is None:
         return study.ask(fixed_distributions=dict(settings.space))
     space = space_of(settings.space, settings.structure)
-    met = dict(space.in_context(context).fixed)
+    here = space.in_context(context)
+    met = {name: here.fixed[name] for name in here.contexts}
+    if met and not isinstance(study.sampler, CrashSampler):
+        got = type(study.sampler).__name__
+        raise ValueError(f"study must have a CrashSampler to heed a context; got {got}. Pass sampler=CrashSampler().")
     for name, value in met.items():
         if not holds(settings.space[name], value):
             raise ValueError(f"{name} must lie within its range for Optuna; got {value!r}. Widen it in declare.")
+    if met:  # or no params were found to keep the rules here: then no trial begins
+        here.with_rules(settings.rules or ()).check_rules()
     trial = study.ask()
     if met:
         study._storage.set_trial_system_attr(trial._trial_id, CONTEXT, met)
