@@ -183,8 +183,10 @@ def test_the_summary_tells_of_front_winner_and_nothing_yet(of_goals, compared):
 
 def test_a_summary_of_one_trial_and_no_named_cause_reads_as_a_sentence():
     optimizer = cb.Optimizer({"x": (0.0, 1.0)})
-    optimizer.tell({"x": 0.5}, cost=1.0)
+    optimizer.tell({"x": 0.5}, cost=-0.0)
     shown = optimizer._repr_html_()
+    assert ">0<" in shown
+    assert ">-0<" not in shown
     assert "<div>Lowest cost over x</div>" in shown
     assert "<b style='font-size:17px'>1</b> success<" in shown
 

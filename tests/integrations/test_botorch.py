@@ -238,6 +238,8 @@ def test_a_study_gives_its_cost_and_its_constraints():
     assert GPCRModel.from_study(optimizer).threshold == optimizer.view.models.crash.hypers[0].threshold
     with pytest.raises(ValueError, match="output must be one of load, cost; got 'speed'"):
         GPCRModel.from_study(optimizer, "speed")
+    with pytest.raises(ValueError, match=r"must be an Optimizer; got .* Of a result it is result\.optimizer\."):
+        GPCRModel.from_study(crashbo.minimize(lambda params: params["x"], {"x": (0.0, 1.0)}, trials=2))
 
 
 def test_it_is_its_only_output(models):

@@ -98,6 +98,8 @@ class GPCRModel(Model):
             optimizer: with at least one trial that was told.
             output: the name of a constraint, or "cost"; None is the only constraint.
         """
+        if not hasattr(optimizer, "study"):
+            raise ValueError(f"optimizer must be an Optimizer; got {optimizer!r}. Of a result it is result.optimizer.")
         models, names = optimizer.view.models, [c.name for c in optimizer.study.constraints]
         if models is None or (output == COST and models.cost is None):
             raise ValueError(
