@@ -25,6 +25,11 @@ def test_what_is_no_rule_does_not_stop_a_study(stop):
         crashbo.minimize(square, SPACE, trials=2, stop=stop)
 
 
+def test_an_experiment_that_was_called_already_is_refused():
+    with pytest.raises(ValueError, match=re.escape("experiment must be a function of params; got 0.25. Pass it")):
+        crashbo.minimize(square({"x": 0.5}), SPACE, trials=2)
+
+
 def test_a_trial_of_another_study_is_refused():
     one, other = crashbo.Optimizer(SPACE, seed=0), crashbo.Optimizer(SPACE, seed=1)
     trial = one.ask()
