@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 SOURCE = Path(__file__).parents[1] / "src"
-REMEDY = r"[^\n]+, which is not installed\. Run: pip install 'crashbo\[\w+\]'"
+REMEDY = r"[^\n]+, which is not installed\. Run: pip install 'crashbo\[[\w,]+\]'"
 # As if nothing beyond the core were installed: whoever looks for such a module finds none.
 BARE = """
 import sys
@@ -96,9 +96,15 @@ def test_a_study_without_extras_reads_tables_files_and_says_what_else_it_needs(t
 
 
 @pytest.mark.parametrize(
-    "words", ["best", "thresholds", "trials", "ask", "demo", "report", "serve", "illustrate", "run -- true"]
+    "words",
+    ["best", "thresholds", "trials", "ask", "demo", "demo --compare", "report", "serve", "illustrate", "run -- true"],
 )
 def test_every_command_says_what_to_install(words, tmp_path):
     done = bare(COMMAND, *words.split(), folder=tmp_path)
     assert done.returncode == 1, done.stderr
     assert re.fullmatch(REMEDY, done.stderr.strip())
+
+
+def test_what_a_demonstration_needs_is_said_at_once(tmp_path):
+    assert "'crashbo[robot,plot]'" in bare(COMMAND, "demo", folder=tmp_path).stderr
+    assert "'crashbo[app,robot]'" in bare(COMMAND, "demo", "--judge", folder=tmp_path).stderr

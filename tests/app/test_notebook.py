@@ -91,7 +91,9 @@ def test_the_page_is_a_notebook_that_runs_and_shows_progress_summary_picture_and
     assert "linear-gradient" in progress["text/html"]
     assert "stream" not in {o["kind"] for o in first}  # which would be red, and in a place of its own
     assert "<b style='font-size:17px'>15</b> trials" in shown["text/html"]
-    assert shown["text/plain"].startswith("<Result: 15 trials; <Optimizer of knee, hip: ")
+    assert shown["text/plain"].startswith(
+        "<Result: 15 trials; <Optimizer of knee, hip to minimize cost; crashes by current: "
+    )
     assert pictures[-1]["image/png"].startswith("iVBOR")
     assert "boards tripped" in table[-1]["text/html"]
 
@@ -177,6 +179,16 @@ def test_the_summary_tells_of_front_winner_and_nothing_yet(of_goals, compared):
     assert f"{len(of_goals.front)} trials, hypervolume" in of_goals._repr_html_()
     assert f"trial {compared.best.number}, at knee" in compared._repr_html_()
     assert "<b style='font-size:17px'>0</b> trials" in cb.Optimizer(SPACE)._repr_html_()
+
+
+def test_a_summary_of_one_trial_and_no_named_cause_reads_as_a_sentence():
+    optimizer = cb.Optimizer({"x": (0.0, 1.0)})
+    optimizer.tell({"x": 0.5}, cost=-0.0)
+    shown = optimizer._repr_html_()
+    assert ">0<" in shown
+    assert ">-0<" not in shown
+    assert "<div>Lowest cost over x</div>" in shown
+    assert "<b style='font-size:17px'>1</b> success<" in shown
 
 
 def test_a_glance_at_thousands_of_trials_fits_nothing():

@@ -238,6 +238,21 @@ def test_a_study_gives_its_cost_and_its_constraints():
     assert GPCRModel.from_study(optimizer).threshold == optimizer.view.models.crash.hypers[0].threshold
     with pytest.raises(ValueError, match="output must be one of load, cost; got 'speed'"):
         GPCRModel.from_study(optimizer, "speed")
+    with pytest.raises(ValueError, match=r"must be an Optimizer; got .* Of a result it is result\.optimizer\."):
+        GPCRModel.from_study(crashbo.minimize(lambda params: params["x"], {"x": (0.0, 1.0)}, trials=2))
+
+
+def test_a_study_of_several_goals_gives_each_by_its_name():
+    optimizer = crashbo.Optimizer({"x": (0.0, 1.0)}, objectives={"time": "minimize", "yield": "maximize"})
+    for x in np.linspace(0.0, 1.0, 6):
+        optimizer.tell({"x": x}, cost={"time": x, "yield": 5.0 * x * x})
+    X = torch.tensor([[0.4]], dtype=torch.float64)
+    mean, sign = optimizer.predict([{"x": 0.4}]).cost, {"time": 1.0, "yield": -1.0}
+    for goal in sign:
+        found = GPCRModel.from_study(optimizer, goal).posterior(X).mean.item()
+        assert found == pytest.approx(sign[goal] * mean[goal][0].item(), rel=1e-6)
+    with pytest.raises(ValueError, match="output must be one of crash, time, yield; got 'cost'"):
+        GPCRModel.from_study(optimizer, "cost")
 
 
 def test_it_is_its_only_output(models):

@@ -25,6 +25,11 @@ def test_what_is_no_rule_does_not_stop_a_study(stop):
         crashbo.minimize(square, SPACE, trials=2, stop=stop)
 
 
+def test_an_experiment_that_was_called_already_is_refused():
+    with pytest.raises(ValueError, match=re.escape("experiment must be a function of params; got 0.25. Pass it")):
+        crashbo.minimize(square({"x": 0.5}), SPACE, trials=2)
+
+
 def test_a_trial_of_another_study_is_refused():
     one, other = crashbo.Optimizer(SPACE, seed=0), crashbo.Optimizer(SPACE, seed=1)
     trial = one.ask()
@@ -67,13 +72,14 @@ def test_a_batch_has_a_number_of_trials(n):
 
 def test_a_study_says_what_it_is():
     optimizer = crashbo.Optimizer({"knee": (0.0, 1.0), "hip": (0.0, 1.0)})
-    assert repr(optimizer) == "<Optimizer of knee, hip: no trials>"
+    assert repr(optimizer) == "<Optimizer of knee, hip to minimize cost: no trials>"
     optimizer.tell({"knee": 0.5, "hip": 0.25}, cost=1.5)
     optimizer.tell({"knee": 1.0, "hip": 1.0}, crash=True)
-    assert repr(optimizer) == "<Optimizer of knee, hip: 1 success, 1 crash; best 1.5 at {'knee': 0.5, 'hip': 0.25}>"
+    told = "1 success, 1 crash; best 1.5 at {'knee': 0.5, 'hip': 0.25}"
+    assert repr(optimizer) == f"<Optimizer of knee, hip to minimize cost: {told}>"
     compared = crashbo.Optimizer(SPACE, cost="compared")
     compared.tell({"x": 0.5}, success=True)
-    assert repr(compared) == "<Optimizer of x: 1 success>"
-    several = crashbo.Optimizer(SPACE, objectives={"time": "minimize", "yield": "maximize"})
+    assert repr(compared) == "<Optimizer of x by comparisons: 1 success>"
+    several = crashbo.Optimizer(SPACE, ["heat"], objectives={"time": "minimize", "yield": "maximize"})
     several.tell({"x": 0.5}, cost={"time": 1.0, "yield": 2.0})
-    assert repr(several) == "<Optimizer of x: 1 success>"
+    assert repr(several) == "<Optimizer of x to minimize time and maximize yield; crashes by heat: 1 success>"

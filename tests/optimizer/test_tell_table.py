@@ -409,3 +409,14 @@ def test_a_data_frame_is_one_row_per_trial_with_numbers_as_numbers():
     assert (kinds["number"], kinds["n"], kinds["k"]) == ("int64", "int64", "Int64")
     assert frame["k"][1] is pandas.NA
     assert list(frame["state"]) == ["crash", "void"]
+
+
+def test_a_number_where_names_stand_is_one_name():
+    compared = crashbo.Optimizer({"x": (0.0, 1.0)}, cost="compared")
+    rows = [{"number": 0, "x": 0.1, "state": "ok"}, {"number": 1, "x": 0.5, "state": "ok", "beat": 0}]
+    assert [(c.better, c.worse) for c in compared.tell_table(rows).comparisons] == [(1, 0)]
+    blamed = crashbo.Optimizer({"x": (0.0, 1.0)}, ["load"]).tell_table(
+        [{"x": 0.1, "state": "crash", "blame": 3}], dry_run=True
+    )
+    assert "blame must" in blamed.problems[0]
+    assert str(blamed).startswith("0 new trials, 0 known already\n")

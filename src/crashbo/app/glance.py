@@ -46,12 +46,13 @@ def _purpose(titled: Titled) -> str:
     goals = "the better of two trials" if study.compared else " and ".join(goal.wanted for goal in titled.goals)
     names = list(study.space.parameters)
     over = ", ".join(names) if len(names) <= _LAST else f"{len(names)} parameters"
-    return f"{goals[:1].upper()}{goals[1:]} over {over}; crashes by {', '.join(study.names)}"
+    return "; ".join(filter(None, [f"{goals[:1].upper()}{goals[1:]} over {over}", study.causes]))
 
 
 def _counts(trials: Sequence[Trial]) -> str:
     counts = [(sum(t.state == state for t in trials), state, look) for state, look in LOOKS.items()]
-    shown = [(n, look.many, state) for n, state, look in counts if n or state in ("success", "crash")]
+    kept = [(n, state, look) for n, state, look in counts if n or state in ("success", "crash")]
+    shown = [(n, state if n == 1 else look.many, state) for n, state, look in kept]
     cells = [(len(trials), "trials" if len(trials) != 1 else "trial", ""), *shown]
     each = "".join(
         f"<span style='margin-right:1.6em'><b style='font-size:17px{_colour(state)}'>{n}</b> {escape(words)}</span>"

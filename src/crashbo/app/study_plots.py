@@ -60,19 +60,16 @@ def draw_cost(g: Gathered) -> Figure:
 
 
 def draw_front(g: Gathered) -> Figure:
-    """Every pair of goals: the successes, those on the front joined, and at the edge how many crashed."""
+    """Every pair of goals: the successes, those on the front joined, and in words how many crashed."""
     pairs = list(combinations(g.titled.goals, 2))
     figure = Figure(figsize=(7.6, 3.9) if len(pairs) == 1 else (7.6, 3.1 * len(pairs)), layout="constrained")
     done = [t for t in g.trials if t.state == "success"]
     members = set((g.front or {}).get("trials", ()))
     crashes = sum(t.state == "crash" for t in g.trials)
+    crashed = f"; {crashes} crashed, and are not shown" if crashes else ""
     for axes, (across, up) in zip(figure.subplots(len(pairs), 1, squeeze=False)[:, 0], pairs, strict=True):
         dress(axes)
-        title(
-            axes,
-            _plain(f"{up.label} against {across.label}"),
-            f"large dots: on the front; {crashes} crashed, without any",
-        )
+        title(axes, _plain(f"{up.label} against {across.label}"), f"large dots: on the front{crashed}")
         known = [t for t in done if across.of(t.cost) is not None and up.of(t.cost) is not None]
         points = {t.number: (across.of(t.cost), up.of(t.cost)) for t in known}
         axes.plot(

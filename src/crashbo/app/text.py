@@ -2,8 +2,8 @@
 
 
 def value_text(value: object, digits: int = 5) -> str:
-    """A value as text: floats with this many significant digits, None as the empty string."""
-    return "" if value is None else f"{value:.{digits}g}" if isinstance(value, float) else str(value)
+    """A value as text: floats with this many significant digits and no zero below zero, None as the empty string."""
+    return "" if value is None else f"{value + 0.0:.{digits}g}" if isinstance(value, float) else str(value)
 
 
 def counted(count: int, one: str, many: str = "") -> str:

@@ -96,20 +96,22 @@ class GPCRModel(Model):
 
         Args:
             optimizer: with at least one trial that was told.
-            output: the name of a constraint, or "cost"; None is the only constraint.
+            output: the name of a constraint or of a goal, "cost" where there is one; None is the only constraint.
         """
-        models, names = optimizer.view.models, [c.name for c in optimizer.study.constraints]
-        if models is None or (output == COST and models.cost is None):
+        if not hasattr(optimizer, "study"):
+            raise ValueError(f"optimizer must be an Optimizer; got {optimizer!r}. Of a result it is result.optimizer.")
+        models, names = optimizer.view.models, optimizer.study.names
+        costs = list(optimizer.study.objectives) or [COST]
+        if (output is None and len(names) > 1) or (output is not None and output not in [*names, *costs]):
+            raise ValueError(f"output must be one of {', '.join([*names, *costs])}; got {output!r}. Name one.")
+        of_cost = output is not None and output not in names
+        if models is None or (of_cost and models.cost is None):
             raise ValueError(
                 f"optimizer must have been told a {'success' if models else 'trial'}; it was not. Tell one."
             )
-        if output == COST and COST not in names:
+        if of_cost:
             assert models.cost is not None
-            return GPCRModel(models.cost)
-        if output is None and len(names) > 1:
-            raise ValueError(f"output must be one of {', '.join([*names, COST])}; got None. The study has several.")
-        if output is not None and output not in names:
-            raise ValueError(f"output must be one of {', '.join([*names, COST])}; got {output!r}. See its constraints.")
+            return GPCRModel(models.cost, costs.index(str(output)))
         return GPCRModel(models.crash, 0 if output is None else names.index(output))
 
     @property

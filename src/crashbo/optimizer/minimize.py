@@ -210,6 +210,8 @@ def minimize(
         context: what is met, a value for each Context of the space; or a function that says it before every trial.
     """
     trials = counted("trials", trials)
+    if not callable(experiment):
+        raise ValueError(f"experiment must be a function of params; got {experiment!r}. Pass it without calling it.")
     if on_lost not in ("void", "crash", "repeat"):
         raise ValueError(f"on_lost must be 'void', 'crash' or 'repeat'; got {on_lost!r}. Choose one.")
     if not (isinstance(callbacks, Sequence) and all(map(callable, callbacks))):

@@ -590,7 +590,7 @@ class Optimizer:
         fitted = self.study.objectives or self.study.compared or self._comparisons  # what is best takes a fit to say
         best = None if fitted else self.best
         brought = "" if best is None else f"; best {best.cost:g} at {best.params}"
-        return f"<Optimizer of {', '.join(self.space.parameters)}: {counts}{brought}>"
+        return f"<Optimizer of {self.study.purpose}: {counts}{brought}>"
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != "_turn"}

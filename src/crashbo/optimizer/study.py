@@ -246,6 +246,19 @@ class Study:
         return [c.name for c in self.constraints]
 
     @property
+    def causes(self) -> str:
+        """What may make it crash, in words; empty where nobody named anything."""
+        named = self.constraints != constraints_of(None)
+        return f"crashes by {', '.join(self.names)}" if named else ""
+
+    @property
+    def purpose(self) -> str:
+        """What is tuned, for what, in words."""
+        goals = " and ".join(f"{direction} {name}" for name, direction in self.objectives.items())
+        sought = "by comparisons" if self.compared else f"to {goals or f'{self.the_direction} cost'}"
+        return "; ".join(filter(None, [f"{', '.join(self.space.parameters)} {sought}", self.causes]))
+
+    @property
     def measured(self) -> list[Constraint]:
         """The constraints that are measured."""
         return [c for c in self.constraints if isinstance(c, Constraint)]

@@ -8,6 +8,10 @@ from crashbo.app import illustration, reproduce
 from crashbo.app.commands.common import Answer, campaigning, ended_by_sigterm, writable
 from crashbo.extras import needs
 
+# What the demonstration takes, said at once: the extras, and modules of theirs.
+_ALONE = ("robot,plot", "mujoco", "matplotlib", "PIL")
+_COMPARED = ("app,robot", "mujoco", "matplotlib", "PIL", "fastapi", "uvicorn", "optuna")
+
 
 def add_to(commands: Any) -> None:
     """Add the commands."""
@@ -88,10 +92,12 @@ def _share(word: str) -> float:
 
 
 def _demo(options: argparse.Namespace) -> Answer | str:
+    compared = options.compare or options.judge is not None
+    needs("this command", *(_COMPARED if compared else _ALONE))
     from crashbo.app import demo, demo_files  # only here: MuJoCo and matplotlib are extras, and slow to import
 
     folder = writable(options.output)
-    if options.compare or options.judge is not None:
+    if compared:
         return _compare(options, folder)
     try:
         story = demo.play(options.trials, options.seed, _say, guarded=options.guard)
@@ -104,7 +110,6 @@ def _demo(options: argparse.Namespace) -> Answer | str:
 
 
 def _compare(options: argparse.Namespace, folder: Path) -> Answer | str:
-    needs("this command", "app", "fastapi", "uvicorn", "optuna")
     from crashbo.app import compare_demo
 
     if options.again:

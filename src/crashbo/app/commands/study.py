@@ -99,12 +99,11 @@ def _new(options: argparse.Namespace) -> Answer:
 
 
 def _described(definition: "Definition") -> str:
-    names = [c.name for c in definition.study.constraints]
     parameters = counted(len(definition.space.parameters), "parameter")
     goals = " and ".join(f"{goal.direction} {goal.label}" for goal in definition.goals)
     if definition.study.compared:
         goals = "trials are compared"
-    return f"{parameters}, {goals}, crashes by {', '.join(names)}"
+    return ", ".join(filter(None, [parameters, goals, definition.study.causes]))
 
 
 def _said(options: argparse.Namespace) -> dict[str, Any]:

@@ -165,8 +165,10 @@ def yes(cell: Any, name: str) -> bool:
 
 
 def names(cell: Any) -> list[str]:
-    """Names in a cell: a list, or text with spaces between them."""
-    return [] if is_empty(cell) else cell.split() if isinstance(cell, str) else list(cell)
+    """Names in a cell: a list, text with spaces between them, or a number, which is one name."""
+    if is_empty(cell):
+        return []
+    return [text(name) for name in cell] if isinstance(cell, list | tuple) else text(cell).split()
 
 
 def by_name(cell: Any, name: str) -> dict[str, Any] | None:

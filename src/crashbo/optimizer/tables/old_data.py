@@ -55,9 +55,9 @@ class TableReading:
 
     def __str__(self) -> str:
         states = Counter(row.told.state for row in self.new)
-        counts = ", ".join(f"{count} {state}" for state, count in states.items()) or "none at all"
-        new = f"{len(self.new)} new trial{'s' * (len(self.new) != 1)}"
-        lines = [f"{new} ({counts}), {len(self.known)} known already"]
+        counts = ", ".join(f"{count} {state}" for state, count in states.items())
+        new = f"{len(self.new)} new trial{'s' * (len(self.new) != 1)}" + (f" ({counts})" if counts else "")
+        lines = [f"{new}, {len(self.known)} known already"]
         renamed = [f"{name!r} as {ours}" for name, ours in self.columns.items() if ours not in (None, name)]
         left_out = [repr(name) for name, ours in self.columns.items() if ours is None]
         lines += [f"columns: {', '.join(renamed)}"] * bool(renamed)
