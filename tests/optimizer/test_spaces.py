@@ -309,6 +309,31 @@ def test_minimize_takes_a_context_or_a_function_that_says_it():
     assert {t.params["temperature"] for t in fixed.trials} == {9.0}
 
 
+def test_an_experiment_says_what_ran_and_what_it_met(tmp_path):
+    def experiment(params):
+        ran, met = {"x": round(params["x"], 1)}, {"t": params["t"] + 0.5}
+        if params["x"] > 0.6:
+            raise crashbo.Crash("tripped", ran=ran, context=met)
+        return crashbo.Outcome(params["x"], ran=ran, context=met)
+
+    space, path = {"x": Float(0.0, 1.0), "t": Context(0.0, 40.0)}, tmp_path / "study.jsonl"
+    for workers in (None, 1):
+        result = crashbo.minimize(
+            experiment,
+            space,
+            trials=6,
+            context={"t": 20.0},
+            start=[{"x": 0.31}, {"x": 0.92}],
+            progress=False,
+            workers=workers,
+            journal=path if workers is None else None,
+        )
+        success, crash = result.trials[:2]
+        assert (success.params, success.ran) == ({"x": 0.31, "t": 20.0}, {"x": 0.3, "t": 20.5})
+        assert (crash.state, crash.ran) == ("crash", {"x": 0.9, "t": 20.5})
+    assert [t.ran for t in crashbo.load(path).trials[:2]] == [success.ran, crash.ran]
+
+
 def test_a_rule_may_name_a_context():
     optimizer = Optimizer(MACHINE, rules=["drive <= 1 - temperature / 50"])
     for temperature in (10.0, 40.0, 20.0, 39.0):

@@ -82,11 +82,21 @@ AnyConstraint = Constraint | Unmeasured
 
 @dataclass(frozen=True)
 class Outcome:
-    """A success: its cost (of several goals, each by its name), what was measured, and which of that was cut off."""
+    """A success.
+
+    Attributes:
+        cost: of several goals, each by its name.
+        measured: constraint name to reading.
+        censored: names of what was cut off, True for all of it.
+        ran: parameters that ran otherwise than they were proposed.
+        context: what was met, where it differed.
+    """
 
     cost: Any
     measured: Mapping[str, float] = field(default_factory=dict)
     censored: Censored = ()
+    ran: Mapping[str, Any] = field(default_factory=dict)
+    context: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Crash(Exception):
@@ -100,6 +110,8 @@ class Crash(Exception):
             towards the crash. None of it by default.
         reached: the farthest readings, towards the crash, that came before it: the machine survived those.
         rises: by how much these rose, towards the crash, from one reading to the next, at the most.
+        ran: parameters that ran otherwise than they were proposed.
+        context: what was met, where it differed.
     """
 
     def __init__(
@@ -110,6 +122,8 @@ class Crash(Exception):
         censored: Censored = (),
         reached: Mapping[str, float] | None = None,
         rises: Mapping[str, float] | None = None,
+        ran: Mapping[str, Any] | None = None,
+        context: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__(reason)
         self.reason = str(reason)
@@ -118,9 +132,12 @@ class Crash(Exception):
         self.censored = censored
         self.reached = dict(reached or {})
         self.rises = dict(rises or {})
+        self.ran = dict(ran or {})
+        self.context = dict(context or {})
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Crash, (self.reason, self.blame, self.measured, self.censored, self.reached, self.rises)
+        seen = self.measured, self.censored, self.reached, self.rises
+        return Crash, (self.reason, self.blame, *seen, self.ran, self.context)
 
 
 class Void(Exception):

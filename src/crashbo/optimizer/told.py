@@ -89,6 +89,9 @@ class Told:
         for name, values in (("ran", ran), ("context", context)):
             if values is not None and not (isinstance(values, Mapping) and all(map(_is_name, values))):
                 raise ValueError(f"{name} must map parameters to values; got {values!r}. Write {{'name': value}}.")
+        crash = said.get("crash")
+        if isinstance(crash, Crash):
+            ran, context = {**crash.ran, **(ran or {})}, {**crash.context, **(context or {})}
         return replace(Told._of(**said), as_run={**(ran or {}), **(context or {})})
 
     @staticmethod
@@ -235,7 +238,13 @@ def said_by(outcome: Outcome | Crash | Stopped | Void) -> Said:
         return {"stopped": outcome}
     if isinstance(outcome, Void):
         return {"void": outcome.reason or True}
-    return {"cost": outcome.cost, "measured": outcome.measured, "censored": outcome.censored}
+    return {
+        "cost": outcome.cost,
+        "measured": outcome.measured,
+        "censored": outcome.censored,
+        "ran": outcome.ran or None,
+        "context": outcome.context or None,
+    }
 
 
 def salvaged(crash: Crash, measured: Mapping[str, Any]) -> Told:
