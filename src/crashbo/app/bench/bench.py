@@ -209,23 +209,33 @@ class Bench:
         quick = None if told.as_run else self._tell_open(number, told, _notes(request, who))
         if quick is not None:
             return quick
+        if (known := self._known(number, told, request)[0]) is not None:
+            return known  # without the lock: a repetition writes nothing
         with self._writing:
-            entry, settings, attrs = self._read(number)
-            judged = judge(told, settings.constraints, settings.objectives or ())
-            told = self._settled(judged, entry.trial.params)
-            if entry.trial.state != "pending" and not entry.late:
-                if request is not None and request == entry.told_by:
-                    if self.ledger.own(number)[1] == told:
-                        return entry.trial
-                    raise _reused(request)
-                if told.on(entry.trial) == entry.trial:
-                    return entry.trial
-                raise Conflict(
-                    f"trial {number} must be pending to be told; it is a {entry.trial.state}. Use fix to correct it."
-                )
+            known, told, entry, attrs = self._known(number, told, request)
+            if known is not None:
+                return known
             if entry.queued or entry.choosing:
                 raise Conflict(f"trial {number} must be handed out to be told; it is not yet. Ask for it first.")
             return self._write(entry, attrs, Version(told, who=who), "tell", request)
+
+    def _known(
+        self, number: int, told: Told, request: str | None
+    ) -> tuple[Trial | None, Told, Entry, Mapping[str, Any]]:
+        """A trial of which this was told before, else None; what is told, judged; and what is stored of the trial."""
+        entry, settings, attrs = self._read(number)
+        told = self._settled(judge(told, settings.constraints, settings.objectives or ()), entry.trial.params)
+        if entry.trial.state == "pending" or entry.late:
+            return None, told, entry, attrs
+        if told.on(entry.trial) == entry.trial:
+            return entry.trial, told, entry, attrs
+        if request is not None and request == entry.told_by:
+            if self.ledger.own(number)[1] == told:
+                return entry.trial, told, entry, attrs
+            raise _reused(request)
+        raise Conflict(
+            f"trial {number} must be pending to be told; it is a {entry.trial.state}. Use fix to correct it."
+        )
 
     def void(self, number: int, reason: str = "", *, request: str | None = None, who: str = "") -> Trial:
         """Report that a trial ended by a fault that has nothing to do with its parameters."""
