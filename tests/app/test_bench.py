@@ -44,6 +44,8 @@ def test_a_repeated_tell_is_known_by_its_request_even_after_a_correction(bench):
     bench.tell(0, SUCCESS, request="x")
     bench.fix(0, Told.of(crash="it fell"))
     assert bench.tell(0, SUCCESS, request="x").state == "crash"
+    with pytest.raises(Conflict, match="request must be a new id"):  # it told a success, whatever corrected that
+        bench.tell(0, Told.of_trial(bench.entry(0).trial), request="x")
     assert bench.trials[0].reason == "it fell"
 
 

@@ -86,12 +86,12 @@ class Told:
     @staticmethod
     def of(*, ran: Mapping[str, Any] | None = None, context: Mapping[str, Any] | None = None, **said: Any) -> "Told":
         """What a user says, or one sentence on why it cannot be."""
+        crash = said.get("crash")
+        if isinstance(crash, Crash):
+            ran, context = ran or crash.ran, context or crash.context
         for name, values in (("ran", ran), ("context", context)):
             if values is not None and not (isinstance(values, Mapping) and all(map(_is_name, values))):
                 raise ValueError(f"{name} must map parameters to values; got {values!r}. Write {{'name': value}}.")
-        crash = said.get("crash")
-        if isinstance(crash, Crash):
-            ran, context = {**crash.ran, **(ran or {})}, {**crash.context, **(context or {})}
         return replace(Told._of(**said), as_run={**(ran or {}), **(context or {})})
 
     @staticmethod

@@ -122,12 +122,12 @@ class Ledger:
 
     def entry(self, number: int) -> tuple[Entry, Settings, Mapping[str, Any]] | None:
         """One trial, read without the others, with the study's settings and attributes; None if it does not exist."""
-        storage, attrs = self.study._storage, self.study.user_attrs
+        attrs = self.study.user_attrs
         settings = declared_in(attrs).with_goals(self.goals)
         if settings.space is None:  # then the parameters follow from all trials together
             return self._entry_among_all(number)
         try:
-            found = storage.get_trial(storage.get_trial_id_from_study_id_trial_number(self.study._study_id, number))
+            found = self._frozen(number)
         except (KeyError, OverflowError):
             return None
         trial = stored.single(found, attrs, settings)
@@ -143,9 +143,13 @@ class Ledger:
 
     def own(self, number: int) -> tuple[dict[str, Any], Told]:
         """Params and outcome of a trial as first written, whatever corrected it."""
-        storage, settings = self.study._storage, declared_in(self.attrs).with_goals(self.goals)
-        frozen = storage.get_trial(storage.get_trial_id_from_study_id_trial_number(self.study._study_id, number))
-        return dict(frozen.params), stored.first_told(frozen, settings)
+        frozen = self._frozen(number)
+        return dict(frozen.params), stored.first_told(frozen, declared_in(self.attrs).with_goals(self.goals))
+
+    def _frozen(self, number: int) -> FrozenTrial:
+        """Optuna's own record of one trial, read without the others."""
+        storage = self.study._storage
+        return storage.get_trial(storage.get_trial_id_from_study_id_trial_number(self.study._study_id, number))
 
     def set_attr(self, key: str, value: Any) -> None:
         """Write an attribute of the study, completely or not at all."""
