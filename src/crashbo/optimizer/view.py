@@ -121,7 +121,7 @@ class Threshold:
             high = math.inf
         # The value is a median with all else held, the interval is not: keep the one within the other.
         low, high = min(low, sign * self.value), max(high, sign * self.value)
-        if self.proven is not None and causes.innocent[self._j] > _LIKELIER:
+        if self.proven is not None and causes.silent[self._j] > _LIKELIER:
             low = max(low, sign * self.proven)
         if isinstance(known, tuple):
             bounds = sorted(sign * end for end in known)
