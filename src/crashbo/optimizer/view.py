@@ -39,6 +39,7 @@ from crashbo.search.surrogates import Surrogates
 Array = NDArray[np.float64]
 
 _MANY = 150  # judgement: readings of which the highest is so by its noise, as far as that of the largest of so many
+_SURELY = 3.0  # judgement: deviations of the noise by which a success may seem to lie beyond a threshold
 _NORMAL = 1.645  # derived: standard deviations in half of a 90 % interval
 _LIKELIER = 0.5  # derived: the other hypothesis is the more probable one
 
@@ -88,13 +89,17 @@ class Threshold:
     @cached_property
     def proven(self) -> float | None:
         """The farthest that was measured without a crash, less its noise; None before a success or a stop was."""
+        return self._proven(1.0)
+
+    def _proven(self, deviations: float) -> float | None:
+        """The same, less so many deviations of the noise."""
         if self._seen is None or self._models is None:
             return None
         y = self._seen.Y[:, self._j]
         reached = y[~self._seen.crashed & ~np.isnan(y)]
         if not len(reached):
             return None
-        lifted = 1.0 if len(reached) <= _MANY else float(ndtri(1.0 - 1.0 / len(reached)))
+        lifted = max(deviations, 1.0 if len(reached) <= _MANY else float(ndtri(1.0 - 1.0 / len(reached))))
         noise = float(np.max(self._models.crash.hypers[self._j].noise_std))
         return self._constraint.sign * (float(reached.max()) - lifted * noise + self._view.risen)
 
@@ -117,8 +122,10 @@ class Threshold:
         if self._view.risen_std:  # both uncertainties, as if they were normal
             own, also = self.value * sign, _NORMAL * self._view.risen_std
             low, high = own - math.hypot(own - low, also), own + math.hypot(high - own, also)
-        if self.proven is not None and high < sign * self.proven:  # a success beyond it: they had another cause
-            high = math.inf
+        if self.proven is not None and high < sign * self.proven:
+            surely = self._proven(_SURELY)
+            # a success beyond it that is no matter of noise: the crashes had another cause
+            high = math.inf if surely is None or high < sign * surely else sign * self.proven
         # The value is a median with all else held, the interval is not: keep the one within the other.
         low, high = min(low, sign * self.value), max(high, sign * self.value)
         if self.proven is not None and causes.silent[self._j] > _LIKELIER:
