@@ -33,8 +33,8 @@ from crashbo.models.warps import Warp
 Array = NDArray[np.float64]
 
 _NOMINAL = 0.94  # fitted: benchmarks/coverage.py, data drawn from the model; covers 90 % in practice
-# The probability that a threshold drifts. fitted: benchmarks/thresholds.py, seeds 1000 to 1029 after 40 trials: with 0.2,
-# 21 of 30 drifting ones were covered, with 0.4 24, with intervals of steady ones wider by a twentieth.
+# The probability that a threshold drifts. fitted: benchmarks/thresholds.py, seeds 1000 to 1029 after 40 trials: with
+# 0.2, 21 of 30 drifting ones were covered, with 0.4 24, and intervals of steady ones were wider by a twentieth.
 _P_DRIFT = 0.4
 _DRIFTS = (0.1, 0.2, 0.4, 0.8, 1.6)  # judgement: over all trials, in standard deviations of the measurements
 # Of twice the drift half the probability. fitted: benchmarks/thresholds.py, drifting, seeds 500 to 513: as many covered

@@ -24,7 +24,8 @@ from crashbo.optimizer.records import Fault, Trial
 from crashbo.optimizer.running import Callback, Contexts, Loop, Recorded, opened
 from crashbo.optimizer.stopping import StopRule
 from crashbo.optimizer.study import Constraints, Options, Study, takes_options
-from crashbo.optimizer.view import Recommendation, Threshold, View
+from crashbo.optimizer.threshold import Threshold
+from crashbo.optimizer.view import Recommendation, View
 from crashbo.search.risk import announced
 from crashbo.search.space import Params, Space, is_number
 from crashbo.workers import Limits

@@ -35,8 +35,9 @@ from crashbo.optimizer.tables import rows
 from crashbo.optimizer.tables.cells import Dialect
 from crashbo.optimizer.tables.old_data import Extra, TableReading, compared_in, finished, read_table
 from crashbo.optimizer.tables.rows import Row
+from crashbo.optimizer.threshold import Threshold
 from crashbo.optimizer.told import Said, Told, judge, surprise, takes_said
-from crashbo.optimizer.view import Prediction, Recommendation, Threshold, View
+from crashbo.optimizer.view import Prediction, Recommendation, View
 from crashbo.optimizer.voids import too_many
 from crashbo.search import own
 from crashbo.search.design import Design

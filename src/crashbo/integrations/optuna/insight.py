@@ -23,7 +23,8 @@ from crashbo.optimizer.guard import Guard
 from crashbo.optimizer.optimizer import Optimizer
 from crashbo.optimizer.records import AnyConstraint, Fault, Trial
 from crashbo.optimizer.study import Constraints, Noise, best_of
-from crashbo.optimizer.view import Recommendation, Threshold, View
+from crashbo.optimizer.threshold import Threshold
+from crashbo.optimizer.view import Recommendation, View
 from crashbo.search.space import Space
 
 Array = NDArray[np.float64]
