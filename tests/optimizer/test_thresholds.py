@@ -3,11 +3,13 @@
 import json
 import math
 from dataclasses import asdict
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import crashbo
+from crashbo.optimizer.threshold import Threshold
 
 SQUARE = {"x": (0.0, 1.0), "y": (0.0, 1.0)}
 
@@ -150,3 +152,17 @@ def test_a_page_s_levels_are_json_where_an_end_is_open():
 
     level = Level(3, 2, 13.0, _plain((12.0, math.inf)), True, 12.5, "at least 12")
     assert json.loads(json.dumps(asdict(level), allow_nan=False))["interval"] == [12.0, None]
+
+
+@pytest.mark.parametrize(("deviations", "is_open"), [(0.5, False), (2.5, False), (3.5, True)])
+def test_a_success_beyond_the_interval_opens_it_only_where_noise_cannot_explain_it(deviations, is_open):
+    optimizer = told(lambda x, y, _: smooth(x, y) > 13.5, smooth)
+    view = optimizer.view
+    highest = max(t.measured["load"] for t in optimizer.trials if t.state == "success")
+    found = highest - deviations * float(view.models.crash.hypers[0].noise_std)
+    causes = SimpleNamespace(interval=lambda _: (13.0, found), silent=[0.0])
+    seen = SimpleNamespace(
+        study=view.study, seen=view.seen, models=view.models, risen=0.0, risen_std=0.0, causes=causes
+    )
+    level = Threshold(seen, optimizer.view.study.constraints[0], 0)
+    assert level.interval[1] == (math.inf if is_open else max(found, level.proven, level.value))
