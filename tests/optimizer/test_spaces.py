@@ -247,6 +247,15 @@ def machine(params):
     return -params["drive"]
 
 
+def test_a_context_that_is_told_in_two_ways_must_be_told_alike():
+    optimizer = Optimizer(MACHINE)
+    trial = optimizer.ask(context={"temperature": 20.0})
+    with pytest.raises(ValueError, match=r"ran and context must agree; got 21.0 and 22.0 for 'temperature'"):
+        optimizer.tell(trial, cost=1.0, ran={"temperature": 21.0}, context={"temperature": 22.0})
+    told = optimizer.tell(trial, cost=1.0, ran={"temperature": 21.0}, context={"temperature": 21.0})
+    assert told.ran["temperature"] == 21.0
+
+
 def told_machine(trials=24):
     optimizer, rng = Optimizer(MACHINE, seed=3), np.random.default_rng(0)
     for _ in range(trials):

@@ -92,7 +92,13 @@ class Told:
         for name, values in (("ran", ran), ("context", context)):
             if values is not None and not (isinstance(values, Mapping) and all(map(_is_name, values))):
                 raise ValueError(f"{name} must map parameters to values; got {values!r}. Write {{'name': value}}.")
-        return replace(Told._of(**said), as_run={**(ran or {}), **(context or {})})
+        ran, context = ran or {}, context or {}
+        for name in ran.keys() & context.keys():
+            if ran[name] != context[name]:
+                raise ValueError(
+                    f"ran and context must agree; got {ran[name]!r} and {context[name]!r} for {name!r}. Give it in one."
+                )
+        return replace(Told._of(**said), as_run={**ran, **context})
 
     @staticmethod
     def _of(
