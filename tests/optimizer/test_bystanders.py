@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from crashbo import Optimizer, Unmeasured
+from crashbo import Constraint, Optimizer, Unmeasured
 from crashbo.optimizer.observed import observations
 from crashbo.optimizer.view import View
 from crashbo.search.calibration import Calibration
@@ -134,3 +134,36 @@ def test_a_risk_that_is_changed_to_the_papers_goes_back_to_what_is_measured():
     optimizer = told(40)
     optimizer.ask()
     assert not is_bystander(Optimizer.from_json(optimizer.to_json(), risk="paper"))
+
+
+GIVEN = [Constraint("load", threshold=1.0), Constraint("load", threshold=(0.5, 1.5))]  # it crashes from -0.3 on
+
+
+@pytest.mark.parametrize("given", GIVEN)
+@pytest.mark.parametrize("n", [25, 60])
+def test_a_threshold_that_is_jumped_over_costs_nothing_of_what_is_measured(given, n):
+    optimizer, without = told(n, cause=True, names=[given]), told(n, cause=True)
+    assert optimizer.view.models.memory.bystander.lower is not None
+    np.testing.assert_allclose(optimizer.p_safe(POINTS), without.p_safe(POINTS), atol=0.05)
+    low, high = optimizer.thresholds["load"].interval
+    assert low >= 0.5
+    assert high <= 1.5
+    assert all(0.0 <= b["load"] <= 1.0 for b in optimizer.blames().values())
+
+
+@pytest.mark.parametrize("n", [25, 60])
+def test_so_it_does_in_a_saved_study_and_between_fits(n):
+    optimizer = told(n, cause=True, names=GIVEN[:1])
+    before = optimizer.p_safe(POINTS)
+    restored = Optimizer.from_json(optimizer.to_json())
+    np.testing.assert_allclose(restored.p_safe(POINTS), before, rtol=1e-6)
+    for study in (optimizer, restored):
+        tell(study, study.ask(), cause=True)
+    assert restored.trials == optimizer.trials
+    np.testing.assert_allclose(restored.p_safe(POINTS), optimizer.p_safe(POINTS), rtol=1e-4)
+    assert restored.view.models.memory.bystander.lower is not None
+
+
+def test_a_given_threshold_that_explains_the_crashes_is_kept():
+    optimizer = told(40, cause=True, names=[Constraint("load", threshold=-0.3)])
+    assert not is_bystander(optimizer)

@@ -143,7 +143,7 @@ def light(memory: dict[str, Any]) -> dict[str, Any]:
     return {
         **memory,
         "crash": _without_sites(memory["crash"]),
-        "bystander": kept and {**kept, "labels": _without_sites(kept["labels"])},
+        "bystander": kept and {**kept, **{of: _without_sites(kept.get(of)) for of in ("labels", "lower")}},
     }
 
 
@@ -189,6 +189,7 @@ def _bystander_out(kept: BystanderMemory | None) -> dict[str, Any] | None:
         "fitted_at": kept.fitted_at,
         "views": _ensemble_out(kept.ensemble),
         "since": kept.since,
+        "lower": _warm_out(kept.lower),
     }
 
 
@@ -199,7 +200,8 @@ def _bystander_in(saved: dict[str, Any] | None, kernel: Kernel) -> BystanderMemo
     assert measured is not None
     assert labels is not None
     ensemble = _ensemble_in(saved["views"], kernel)
-    return BystanderMemory(measured, labels, saved["lead"], saved["fitted_at"], ensemble, saved["since"])
+    lower = _warm_in(saved.get("lower"), kernel)
+    return BystanderMemory(measured, labels, saved["lead"], saved["fitted_at"], ensemble, saved["since"], lower)
 
 
 def _warm_out(warm: Warm | None) -> dict[str, Any] | None:

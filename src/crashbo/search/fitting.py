@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from crashbo.models import ep, hyperpriors, latent, thresholds
 from crashbo.models.bystander import fit_bystander, without_measurements
-from crashbo.models.ensemble import Ensemble, gather
+from crashbo.models.crash import parametrise_all
+from crashbo.models.ensemble import Ensemble, EnsembleHyperparameters, gather
 from crashbo.models.ep import Sites
 from crashbo.models.fit import FINAL_TOLERANCE, Fit, fit
 from crashbo.models.hidden_cost import ComparedPosterior
@@ -217,7 +218,7 @@ def _held(told: Prepared, memory: Memory, start: Warm) -> _Found | None:
         return None
     if n <= _REFIT_EACH or not memory.fitted_at <= n < _REFIT_GROWTH * memory.fitted_at:
         return None
-    bystander = _carried(seen, memory)
+    bystander = _carried(seen, memory, data)
     of_labels = bystander.ensemble if bystander is not None else None
     if len((of_labels or ensemble).hypers) > 1 and n > _UNSURE:
         return None
@@ -225,10 +226,7 @@ def _held(told: Prepared, memory: Memory, start: Warm) -> _Found | None:
     middle = _conditioned(data, ensemble.hypers[0], start.sites)
     labels = None
     if bystander is not None and of_labels is not None:
-        bare, sites = without_measurements(data), bystander.labels.sites
-        unmeasured = _conditioned(bare, of_labels.hypers[0], sites)
-        labels = of_labels.about(unmeasured)
-        bystander = replace(bystander, labels=replace(bystander.labels, sites=unmeasured.sites()))
+        bystander, labels = _rival(bystander, of_labels, data)
     # What is measured does not explain the crashes of a bystander's study: they would all be surprises.
     if _surprised(middle if labels is None else labels.members[0], np.flatnonzero(new)):
         return None
@@ -237,6 +235,18 @@ def _held(told: Prepared, memory: Memory, start: Warm) -> _Found | None:
         return None
     warm = replace(start, sites=middle.sites())
     return _Found(None, warm, ensemble.about(middle), cost, memory.fitted_at, bystander, labels)
+
+
+def _rival(
+    kept: BystanderMemory, ensemble: EnsembleHyperparameters, data: HybridData
+) -> tuple[BystanderMemory, Ensemble]:
+    """What is kept of the hypothesis that holds, with its sites, and its ensemble, by the crash model's data."""
+    hypers = ensemble.hypers[0]
+    if kept.lower is not None:
+        found = _conditioned(data, hypers, kept.lower.sites)
+        return replace(kept, lower=replace(kept.lower, sites=found.sites())), ensemble.about(found)
+    found = _conditioned(without_measurements(data), hypers, kept.labels.sites)
+    return replace(kept, labels=replace(kept.labels, sites=found.sites())), ensemble.about(found)
 
 
 def _conditioned(data: HybridData, hypers: tuple[Hyperparameters, ...], start: Sites | None) -> Posterior:
@@ -280,11 +290,9 @@ def _refined(told: Prepared, first: Surrogates, cost_prior: Hyperprior) -> _Foun
     )
     labels = None
     if first.bystanders is not None and kept is not None and kept.ensemble is not None:
-        bare = without_measurements(told.data)
-        labels = kept.ensemble.about(_conditioned(bare, kept.ensemble.hypers[0], None))
-    if kept is not None:
-        sites = None if labels is None else labels.members[0].sites()
-        kept = replace(kept, labels=replace(kept.labels, sites=sites))
+        kept, labels = _rival(kept.without_sites(), kept.ensemble, told.data)
+    elif kept is not None:
+        kept = kept.without_sites()
     cost = None
     if told.costs is not None:
         cost = _refine_costs(told.costs, told.seen, cost_prior, memory.cost)
@@ -311,30 +319,50 @@ def _compared(
     seen: Observations, memory: Memory | None, data: HybridData, fitted: Fit, prior: Hyperprior, unsure: bool
 ) -> tuple[BystanderMemory | None, Ensemble | None]:
     """The hypothesis that what is measured is not the cause; and its ensemble, where it leads the crash model."""
-    earlier = _carried(seen, memory) if memory is not None else None
+    earlier = _carried(seen, memory, data) if memory is not None else None
     n = seen.count
     if earlier is not None and earlier.fitted_at <= n < (1.0 - _PATIENCE * earlier.lead) * earlier.fitted_at:
         return earlier, None
     starts = {} if earlier is None else {"measured": earlier.measured, "labels": earlier.labels}
     found = fit_bystander(data, prior, noise_std=seen.noise_std, enough=ENOUGH, **starts)
-    lead = found.log_posterior - fitted.log_posterior
-    labels = _about(found.labels, unsure) if lead > _LEAD else None
-    measured, bare = found.measured.posterior.warm(), found.labels.posterior.warm()
-    hypers = labels.hyperparameters if labels is not None else None
+    lower = _fit_lower(seen, data, prior, earlier)
+    likelier = found.log_posterior if lower is None else max(found.log_posterior, lower.log_posterior)
+    lead = likelier - fitted.log_posterior
+    # Against labels alone, what is measured is judged as if no threshold had been given.
+    is_lower = lower is not None and found.log_posterior - lower.log_posterior <= _LEAD
+    rival = lower if lower is not None and is_lower else found.labels
+    ensemble = _about(rival, unsure) if lead > _LEAD else None
     since = 0 if memory is None else max(seen.numbers) + 1  # without memory nobody knows, and late trials count most
     if earlier is not None and earlier.ensemble is not None:
         since = earlier.since
-    return BystanderMemory(replace(measured, sites=None), bare, lead, n, hypers, since), labels
+    kept = BystanderMemory(
+        replace(found.measured.posterior.warm(), sites=None),
+        found.labels.posterior.warm(),
+        lead,
+        n,
+        ensemble.hyperparameters if ensemble is not None else None,
+        since,
+        rival.posterior.warm() if ensemble is not None and is_lower else None,
+    )
+    return kept, ensemble
 
 
-def _carried(seen: Observations, memory: Memory) -> BystanderMemory | None:
+def _fit_lower(seen: Observations, data: HybridData, prior: Hyperprior, earlier: BystanderMemory | None) -> Fit | None:
+    """The crash model if no threshold had been given: it may crash before one is reached; None where none was."""
+    if all(given is None for given in seen.thresholds):
+        return None
+    learnt = parametrise_all(data, prior, noise_std=seen.noise_std, thresholds=(None,) * len(seen.thresholds))
+    return fit(data, learnt, start=None if earlier is None else earlier.lower, enough=ENOUGH)
+
+
+def _carried(seen: Observations, memory: Memory, data: HybridData) -> BystanderMemory | None:
     """What is kept of the hypothesis, with one site per present trial."""
     kept = memory.bystander
     if kept is None:
         return None
     labels = _aligned(kept.labels, memory, seen, len(seen.numbers))
     assert labels is not None
-    return replace(kept, labels=labels)
+    return replace(kept, labels=labels, lower=_aligned(kept.lower, memory, seen, len(data.X)))
 
 
 def _about(fitted: Fit, unsure: bool) -> Ensemble:

@@ -69,14 +69,23 @@ def _costs(seen: Observations) -> AnyCosts | None:
 
 @dataclass(frozen=True)
 class BystanderMemory:
-    """What is kept of the hypothesis that what is measured is not the cause of the crashes."""
+    """What is kept of the hypothesis that what is measured is not the cause of the crashes.
+
+    Where thresholds were given there is another: it crashes before they are reached, from lower ones that are learnt.
+    """
 
     measured: Warm
     labels: Warm
-    lead: float  # nats over the crash model, when it was last fitted
+    lead: float  # nats over the crash model, of the likelier, when they were last fitted
     fitted_at: int  # number of trials then
-    ensemble: EnsembleHyperparameters | None = None  # of the labels' function, where the hypothesis holds
+    ensemble: EnsembleHyperparameters | None = None  # of the labels' function or of `lower`, whichever holds
     since: int = 0  # the first trial that was proposed under it
+    lower: Warm | None = None  # of the crash model with lower thresholds, where that holds
+
+    def without_sites(self) -> "BystanderMemory":
+        """The same without EP's sites."""
+        lower = None if self.lower is None else replace(self.lower, sites=None)
+        return replace(self, labels=replace(self.labels, sites=None), lower=lower)
 
 
 @dataclass(frozen=True)
