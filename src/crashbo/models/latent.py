@@ -14,7 +14,7 @@ The evidence is written so that a small noise loses no digits: the textbook's 1/
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -33,6 +33,7 @@ from crashbo.numerics.kernels import MATERN52, Kernel, trace_gradient
 from crashbo.numerics.linalg import times
 
 Array = NDArray[np.float64]
+PullbackOfTwo = Callable[[Array, Array], Array]  # of models.moments, under one posterior
 
 # derived: a noise below this share of sqrt(outputscale) is taken as this; its square is 45 epsilons beside K's one
 _LEAST_NOISE = 1e-7
@@ -111,10 +112,10 @@ class Posterior:
         mean, var = self.moments[j].at(X)
         return mean[0], var[0]
 
-    def predict_with_gradient(self, j: int, X: Array) -> tuple[Array, Array, Array, Array]:
-        """Mean and variance of latent function j at X, (m,), and their gradients in X, (m, D)."""
-        mean, var, in_mean, in_var = self.moments[j].with_gradient(X)
-        return mean[0], var[0], in_mean[0], in_var[0]
+    def predict_with_pullback(self, j: int, X: Array) -> tuple[Array, Array, PullbackOfTwo]:
+        """Mean and variance of latent function j at X, (m,), and what turns slopes in them into gradients in X."""
+        mean, var, pullback = self.moments[j].with_pullback(X)
+        return mean[0], var[0], lambda in_mean, in_var: pullback(in_mean[None], in_var[None])
 
     def covariance_with(self, j: int, i: int) -> Covariance:
         """Covariance of latent function j with its value at trial i."""
