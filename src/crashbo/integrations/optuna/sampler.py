@@ -216,9 +216,10 @@ class CrashSampler(BaseSampler):
             snapshot = Snapshot.of(reading, axes, settings, without=trial.number)
             key = (id(study._storage), study.study_name, tuple(axes.names), tuple(snapshot.study.names))
             before = memories.recalled(study, snapshot, self._memories.get(key))
-            chosen, memory = snapshot.ask(fixed, TrialSeed(seed, trial.number, turn), before)
-            self._memories[key] = memory
-            memories.keep(study, snapshot, before, memory)
+            if before.stale:
+                snapshot = Snapshot.of(Reading.of(study), axes, settings, without=trial.number)
+            chosen, memory = snapshot.ask(fixed, TrialSeed(seed, trial.number, turn), before.memory)
+            self._memories[key] = memories.kept(study, snapshot, before, memory)
             chosen = replace(chosen, again=deaths.tries_again(trial))  # it may ask for more than the dead one had asked
             self._publish(study, trial, chosen)
             if not self._contested(study, trial, partial(self._rivals, study, trial, snapshot, chosen)):
