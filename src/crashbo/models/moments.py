@@ -27,7 +27,7 @@ Array = NDArray[np.float64]
 PullbackOfThree = Callable[[Array, Array, Array], Array]
 
 # judgement: for speed alone; _SMALL covers every ensemble of a search, see search.fitting._UNSURE
-_AT_ONCE, _LEAST = 2**15, 128  # covariances that fit a cache beside their products; fewest points at once
+_AT_ONCE, _LEAST = 2**14, 128  # covariances that need no new pages of memory; fewest points at once
 _SMALL = 200  # trials up to which all posteriors are stacked, with NumPy: its BLAS does such products in one thread
 
 

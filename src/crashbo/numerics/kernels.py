@@ -25,6 +25,7 @@ Array = NDArray[np.float64]
 # |a|^2 + |b|^2 - 2ab loses all digits of near repeats, which are ordinary data.
 _NEAR = 1e-6
 _BLOCK = 128  # rows of a large matrix that are computed at once
+_AT_ONCE = 2**14  # numbers of a kernel that are computed at once: what fits a cache, and needs no new pages of memory
 _NUDGE = 1e-6  # of a distance or an eigenvalue, in a check of somebody's own kernel
 
 
@@ -153,23 +154,35 @@ class Distances:
 
     def _recompute(self, r2: Array, V: Array) -> None:
         """Short distances, coordinate by coordinate."""
-        n = len(self.U)
+        n, sets = len(self.U), range(len(self.inverse))
         largest = np.maximum(np.max(self.U * self.U, axis=0), np.max(V * V, axis=0))
-        row, column = np.nonzero(r2 <= np.repeat(_NEAR * times(self.inverse, largest), n))
-        r2[row, column] = np.sum(self.inverse[column // n] * (self.U[column % n] - V[row]) ** 2, axis=1)
+        for i, near in zip(sets, _NEAR * times(self.inverse, largest), strict=True):
+            block = r2[:, i * n : (i + 1) * n]
+            row, column = divmod(np.flatnonzero(block <= near), n)
+            block[row, column] = np.sum(self.inverse[i] * (self.U[column] - V[row]) ** 2, axis=1)
 
 
 def _matern52(r2: Array) -> tuple[Array, Array]:
-    r2 = 5.0 * r2
-    a = np.sqrt(r2)
+    k, slope = np.empty_like(r2), np.empty_like(r2)
+    if r2.size <= _AT_ONCE:
+        _fill_matern52(r2, k, slope)
+        return k, slope
+    parts = [a.ravel(order="K") for a in (r2, k, slope)]  # views, of the last two in any case
+    for start in range(0, r2.size, _AT_ONCE):
+        _fill_matern52(*(part[start : start + _AT_ONCE] for part in parts))
+    return k, slope
+
+
+def _fill_matern52(r2: Array, k: Array, slope: Array) -> None:
+    np.multiply(r2, 5.0, out=k)
+    a = np.sqrt(k, out=slope)
     decay = np.exp(-a)
     a += 1.0
     a *= decay
-    r2 *= decay
-    r2 *= 1.0 / 3.0
-    r2 += a
-    a *= -5.0 / 6.0
-    return r2, a
+    k *= decay
+    k *= 1.0 / 3.0
+    k += a
+    slope *= -5.0 / 6.0
 
 
 def _squared_exponential(r2: Array) -> tuple[Array, Array]:
