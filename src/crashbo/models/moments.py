@@ -166,7 +166,7 @@ class Moments:
         """F of each posterior, (K, n, n); None where those are large or have negative sites."""
         if len(self.X) > _SMALL or any(post.R is not None for post in self.posteriors):
             return None
-        return np.stack([np.tril(post.L_inv) * post.root for post in self.posteriors])
+        return np.stack([post.L_inv * post.root for post in self.posteriors])
 
     @cached_property
     def _scale(self) -> Array:

@@ -84,11 +84,15 @@ def minimise(
         if turned.any():
             d_new, slope = _direction(x, g, H, low, high)
             most = reach / np.maximum(np.abs(d_new).max(axis=1), 1e-300)
-            t = np.where(turned, np.where(fresh, most, np.minimum(most, 1.0)), t)
+            t_new = np.where(fresh, most, np.minimum(most, 1.0))
             going = (slope < 0.0) & ((slope <= -2.0 * enough) | (idle == 0))
             if used >= _BEGUN and hopeless < np.inf:
                 going &= f + 0.5 * hopeless * slope <= lowest
-            d, alive = np.where(turned[:, None], d_new, d), np.where(turned, alive & going, alive)
+            if turned.all():
+                d, t, alive = d_new, t_new, alive & going
+            else:
+                d, t = np.where(turned[:, None], d_new, d), np.where(turned, t_new, t)
+                alive = np.where(turned, alive & going, alive)
         if not alive.all():  # those that ended leave the batch
             at = rows[~alive]
             ends[at], values[at] = x[~alive], f[~alive]

@@ -28,9 +28,9 @@ Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
 _EPS = float(np.finfo(float).eps)
-# The GNU C library gives the memory of large arrays back to the system as soon as they are deleted, and asks for it again
-# in the next product: up to a tenth of the time goes into new pages. It learns from the largest block that was ever
-# deleted, up to 32 MB, to keep so much. So one is made, which costs nothing while nobody writes to it.
+# The GNU C library gives the memory of large arrays back to the system as soon as they are deleted, and asks for it
+# again in the next product: up to a tenth of the time goes into new pages. It learns from the largest block that was
+# ever deleted, up to 32 MB, to keep so much. So one is made, which costs nothing while nobody writes to it.
 np.empty(2**22 - 2**10)
 # A site with S k(x, x) above this has its moments from B^-1, which loses no digits however small they are.
 _INFORMED = 1e-4

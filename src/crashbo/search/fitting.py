@@ -415,5 +415,6 @@ def _aligned(warm: Warm | None, memory: Memory, seen: Observations, rows: int) -
         return warm
     row = {number: i for i, number in enumerate(memory.numbers)}
     old = [row.get(number, -1) for number in seen.numbers] + [-1] * (rows - len(seen.numbers))
-    padded = (np.pad(site, ((0, 0), (0, 1))) for site in warm.sites)
-    return replace(warm, sites=Sites(*(site[:, old] for site in padded)))
+    padded = np.zeros((2, len(warm.sites.tau), len(warm.sites.tau[0]) + 1))
+    padded[:, :, :-1] = warm.sites
+    return replace(warm, sites=Sites(*padded[:, :, old]))

@@ -85,10 +85,14 @@ def ascend(
     unit = np.ones(int(free.sum())) if widths is None else widths[free] / widths[free].max()
 
     def negative(moved: Array, rows: NDArray[np.intp]) -> tuple[Array, Array]:
-        X = starts[rows]
-        X[:, free] = moved * unit
+        X = moved * unit
+        if not all_free:
+            X, some = starts[rows], X
+            X[:, free] = some
         value, gradient = objective(X)
-        return -value, -gradient[:, free] * unit
+        return -value, (gradient if all_free else gradient[:, free]) * -unit
+
+    all_free = bool(free.all())
 
     low, high = np.zeros(len(free)) if low is None else low, np.ones(len(free)) if high is None else high
     if around is not None:
