@@ -199,6 +199,38 @@ def _add_negative(post: SitePosterior, K: Array, S: Array, N: Array) -> SitePost
     )
 
 
+def imagined(post: SitePosterior, k: Array, k_self: Array, noise2: float) -> SitePosterior:
+    """The posterior with m more observations of what it expects anyway: its mean stays, its variances shrink.
+
+    Only without sites of negative precision, such as of a regression; priors of unit variance.
+
+    Args:
+        post: of n observations.
+        k: covariances of these with the new ones, (n, m).
+        k_self: covariances of the new ones, (m, m).
+        noise2: variance of their noise.
+    """
+    assert post.R is None
+    (n, m), root = k.shape, 1.0 / math.sqrt(noise2)
+    A = root * post.F_times(k)
+    M = cholesky(np.eye(m) + root**2 * k_self - product(A.T, A))
+    half_log_det, M_inv = float(np.log(M.diagonal()).sum()), triangular_inverse(M)
+    L_inv = np.zeros((n + m, n + m), order="F")
+    L_inv[:n, :n] = post.L_inv
+    L_inv[n:, :n] = -product(M_inv, product(A.T, post.L_inv))
+    L_inv[n:, n:] = M_inv
+    roots = np.append(post.root, np.full(m, root))
+    return SitePosterior(
+        np.append(post.b, np.zeros(m)),
+        roots,
+        L_inv,
+        None,
+        np.append(post.mean, times(k.T, post.b)),
+        np.minimum(_kept(L_inv) / roots**2, 1.0),
+        post.log_integral - half_log_det,
+    )
+
+
 class NotPositiveDefinite(ArithmeticError):
     """A matrix that must be positive definite is not, even with jitter."""
 
