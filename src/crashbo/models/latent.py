@@ -271,7 +271,7 @@ def condition(
         tolerance=tolerance,
         max_sweeps=max_sweeps,
     )
-    return _posterior(data, hypers, kernel, grams, result)
+    return _posterior(data, hypers, kernel, grams, result, y, noise2)
 
 
 def imagined(posterior: Posterior, X: Array, means: Array) -> Posterior:
@@ -292,8 +292,9 @@ def imagined(posterior: Posterior, X: Array, means: Array) -> Posterior:
         across, among = (kernel.profile(squared_distances(A, V)) for A in (U, V))
         grams.append((_bordered(whole[0], across[0], among[0]), _bordered(whole[1], across[1], among[1])))
         posteriors.append(linalg.imagined(post, across[0], among[0], float(noise) ** 2))
-    likelihood = _likelihood(more, hypers, _observed(more, hypers)[1])
-    return _posterior(more, hypers, kernel, tuple(grams), ep.at_rest(tuple(posteriors), likelihood))
+    y, noise2 = _observed(more, hypers)
+    result = ep.at_rest(tuple(posteriors), _likelihood(more, hypers, noise2))
+    return _posterior(more, hypers, kernel, tuple(grams), result, y, noise2)
 
 
 def _observed(data: HybridData, hypers: tuple[Hyperparameters, ...]) -> tuple[Array, Array]:
@@ -323,10 +324,12 @@ def _posterior(
     kernel: Kernel,
     grams: tuple[tuple[Array, Array], ...],
     result: ep.EPResult,
+    y: Array,
+    noise2: Array,
 ) -> Posterior:
     """The posterior, with its evidence."""
     seen, scale = data.measured, _scales(hypers)[0]
-    log_evidence = log_evidence_of(result, seen, *_observed(data, hypers))
+    log_evidence = log_evidence_of(result, seen, y, noise2)
     log_evidence -= float(seen.sum(axis=1) @ np.log(scale[:, 0]))
     courses = tuple(_course(data, j, h) for j, h in enumerate(hypers))
     log_evidence += sum(one.log_mass for one in courses)
