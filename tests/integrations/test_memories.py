@@ -150,6 +150,28 @@ def test_a_worker_without_any_hyperparameters_waits_for_those_that_another_fits(
     assert fitted_by(second)["fitted_at"] == 45
 
 
+def test_of_workers_that_begin_at_the_same_moment_the_last_to_say_so_fits(stored, monkeypatch):
+    worker(stored).ask(SPACE)
+    (key, found) = next((k, v) for k, v in attrs_of(stored).items() if k.startswith(keys.MEMORY))
+    for old in [k for k in attrs_of(stored) if k.startswith((keys.MEMORY, keys.FITTING))]:
+        stored._storage.set_study_system_attr(stored._study_id, old, None)
+    slept = []
+
+    def sleep(seconds):  # another has read at the same moment, and writes a little later
+        slept.append(seconds)
+        if len(slept) == 1:
+            claim(stored, told=45)
+        else:
+            stored._storage.set_study_system_attr(stored._study_id, key, found)
+
+    monkeypatch.setattr(memories.time, "sleep", sleep)
+    monkeypatch.setattr("crashbo.search.fitting.fit", refuse)
+    second = worker(stored)
+    second.ask(SPACE)
+    assert len(slept) == 2
+    assert fitted_by(second)["fitted_at"] == 45
+
+
 def test_a_worker_whose_reading_is_older_than_another_s_fit_reads_again(stored, monkeypatch):
     first, second = worker(stored), worker(stored)
     reading = Reading.of(stored)

@@ -56,16 +56,19 @@ def recalled(study: OptunaStudy, snapshot: Snapshot, own: Any) -> Recalled:
     if told < _MANY or (own is not None and told < _DUE * own["fitted_at"]):
         return Recalled(own)
     attrs = study._storage.get_study_system_attrs(study._study_id)
-    found, waited = _latest(attrs, snapshot, own), False
-    if found.memory is None and _is_claimed(attrs, snapshot, None):
-        found, waited = _awaited(study, snapshot), True
+    found = _latest(attrs, snapshot, own)
     memory = found.memory
     if memory is not None and told < _DUE * memory["fitted_at"]:
-        return replace(found, stale=found.stale or waited)
+        return found
     if memory is not None and told < _LATE * memory["fitted_at"] and _is_claimed(attrs, snapshot, memory):
         return replace(found, memory={**memory, "fitted_at": told}, fitted_at=memory["fitted_at"])
-    claim: dict[str, Any] = {"by": _worker(), "told": told, "until": time.time() + _PATIENCE}
-    study._storage.set_study_system_attr(study._study_id, _key(keys.FITTING, snapshot), claim)
+    if memory is None and _is_claimed(attrs, snapshot, None):
+        return _awaited(study, snapshot)
+    _claim(study, snapshot, told)
+    if memory is None:  # those who began at the same moment have done so, too: the last to say so fits
+        time.sleep(_LOOK_AGAIN)
+        attrs = study._storage.get_study_system_attrs(study._study_id)
+        return _awaited(study, snapshot) if _is_claimed(attrs, snapshot, None) else found
     return found
 
 
@@ -86,16 +89,22 @@ def _latest(attrs: Mapping[str, Any], snapshot: Snapshot, own: Any) -> Recalled:
     return Recalled(saving.with_sites_of(found, own), stale=not saving.known_in(found) <= here)
 
 
+def _claim(study: OptunaStudy, snapshot: Snapshot, told: int) -> None:
+    """Say that this worker is about to fit so many trials."""
+    claim: dict[str, Any] = {"by": _worker(), "told": told, "until": time.time() + _PATIENCE}
+    study._storage.set_study_system_attr(study._study_id, _key(keys.FITTING, snapshot), claim)
+
+
 def _awaited(study: OptunaStudy, snapshot: Snapshot) -> Recalled:
-    """What another is fitting now; nothing if that takes too long."""
+    """What another is fitting now; nothing if that takes too long. Trials may have been told meanwhile."""
     end = time.monotonic() + _PATIENCE
     while time.monotonic() < end:
         time.sleep(_LOOK_AGAIN)
         attrs = study._storage.get_study_system_attrs(study._study_id)
         found = _latest(attrs, snapshot, None)
         if found.memory is not None or not _is_claimed(attrs, snapshot, None):
-            return found
-    return Recalled(None)
+            return replace(found, stale=True)
+    return Recalled(None, stale=True)
 
 
 def _is_claimed(attrs: Mapping[str, Any], snapshot: Snapshot, memory: Any) -> bool:
