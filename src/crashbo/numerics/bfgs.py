@@ -169,9 +169,8 @@ def _updated(H: Array, s: Array, y: Array, fresh: NDArray[np.bool_]) -> Array:
     curved = sy > _CURVED * np.sqrt(ss * yy)
     all_curved = curved.all()
     if fresh.any() or not all_curved:
-        # The first update scales a model by the curvature along the step: |s| / |y| lies between the cautious sy / yy
-        # and the bold ss / sy. Without curvature a model is stretched.
-        scale = np.where(curved, np.where(fresh, np.sqrt(ss / np.where(curved, yy, 1.0)), 1.0), _STRETCH)
+        # The first update scales a model by the curvature along the step; without curvature it is stretched.
+        scale = np.where(curved, np.where(fresh, sy / np.where(curved, yy, 1.0), 1.0), _STRETCH)
         H = H * scale[:, None, None]
     rho = 1.0 / sy if all_curved else np.where(curved, 1.0 / np.where(curved, sy, 1.0), 0.0)
     Hy = np.matmul(H, y[:, :, None])[:, :, 0]

@@ -82,7 +82,7 @@ def ascend(
     """
     if len(starts) == 0 or not free.any():
         return starts
-    unit = np.ones(int(free.sum())) if widths is None else widths[free] / widths[free].max()
+    unit = np.ones(int(free.sum())) if widths is None else np.sqrt(widths[free] / widths[free].max())
 
     def negative(moved: Array, rows: NDArray[np.intp]) -> tuple[Array, Array]:
         X = moved * unit
