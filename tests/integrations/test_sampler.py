@@ -3,6 +3,7 @@
 import copy
 import math
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import optuna
@@ -101,6 +102,27 @@ def test_of_two_workers_that_choose_the_same_point_at_once_one_gives_way(monkeyp
     assert len(asks) == 2
     assert mine == asks[1]
     assert abs(asks[1] - asks[0]) > 0.01
+
+
+@pytest.mark.parametrize("spent", [False, True])
+def test_of_two_workers_that_repeat_a_trial_at_once_one_chooses_again_if_there_is_a_choice(monkeypatch, spent):
+    study = line([0.05, 0.3, 0.55, 0.9])
+    rival, asks = study.ask(), []
+    ask, best = Snapshot.ask, 0.3
+
+    def and_the_rival_is_faster(snapshot, fixed, seed, memory):
+        chosen, memory = ask(snapshot, fixed, seed, memory)
+        if spent or not asks:  # for its noise, or because nothing else may be tried
+            chosen = replace(chosen, params={"x": best})
+        if not asks:
+            rival.storage.set_trial_system_attr(rival._trial_id, "crashbo:proposal", {"params": {"x": best}})
+        asks.append(chosen.params["x"])
+        return chosen, memory
+
+    monkeypatch.setattr(Snapshot, "ask", and_the_rival_is_faster)
+    mine = study.ask({"x": FloatDistribution(0, 1)}).params["x"]
+    assert len(asks) == 2
+    assert (mine == best) is spent
 
 
 def test_a_study_that_only_crashed_is_learnt_from():

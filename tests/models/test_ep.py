@@ -9,6 +9,7 @@ from scipy.special import log_ndtr, logsumexp, ndtr, ndtri
 from crashbo.models import GPCR
 from crashbo.models.hybrid import HybridData
 from crashbo.models.latent import Hyperparameters, condition
+from crashbo.models.likelihood import StepLikelihood
 
 SAMPLES = 100_000
 
@@ -192,3 +193,12 @@ def test_a_threshold_that_differs_from_trial_to_trial():
     h = Hyperparameters(np.array([1.0]), 1.7, mean=0.2, noise_std=0.1, threshold=0.9, crash_noise_std=0.4)
     exact = log_ndtr(sign * (0.9 + offset - 0.2) / np.sqrt(1.7 + 0.4**2)).sum()
     np.testing.assert_allclose(condition(data, (h,)).log_evidence, exact, rtol=1e-8)
+
+
+def test_without_labels_the_likelihood_changes_nothing_like_one_beside_a_label():
+    mu, v = np.array([[0.3, -2.0, 5.0]]), np.array([[1.0, 0.2, 3.0]])
+    levels, scatter, nobody = np.zeros((1, 1)), np.full((1, 1), 0.1), np.zeros(3, dtype=bool)
+    silent = StepLikelihood(np.zeros((1, 3)), nobody, levels, scatter).tilted(mu, v)
+    labelled = StepLikelihood(np.array([[0.0, 0.0, 1.0]]), nobody, levels, scatter).tilted(mu, v)
+    for ours, theirs in zip(silent, labelled, strict=True):
+        np.testing.assert_allclose(ours[..., :2], theirs[..., :2], atol=1e-15)

@@ -5,8 +5,9 @@ import pytest
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import ConstantKernel, Matern
 
-from crashbo.models import GP
+from crashbo.models import GP, latent
 from crashbo.numerics.kernels import MATERN52
+from crashbo.search.goals import stacked_data
 
 
 def drawn(seed, n, dimension, noise_std, lengthscale=0.3):
@@ -103,3 +104,25 @@ def test_the_units_of_the_measurements_do_not_matter(shift, scale):
     other_mean, other_var = GP.fit(X, shift + scale * y).predict(X)
     np.testing.assert_allclose((other_mean - shift) / scale, mean, atol=5e-3)
     np.testing.assert_allclose(other_var / scale**2, var, rtol=0.05)
+
+
+@pytest.mark.parametrize("G", [1, 2])
+@pytest.mark.parametrize("again", [False, True])
+def test_what_is_imagined_is_what_a_regression_of_it_says(G, again):
+    rng = np.random.default_rng(3)
+    X, Y, Z = rng.random((40, 3)), rng.standard_normal((G, 40)), rng.random((6, 3))
+    if again:  # at the same x as a trial
+        Z[2] = X[5]
+    hypers = tuple(latent.Hyperparameters(np.array([0.4, 0.9, 0.6]), 2.0 + j, 0.3, 0.05) for j in range(G))
+    told = latent.condition(stacked_data(X, Y), hypers)
+    means = np.stack([told.predict(j, Z)[0] for j in range(G)])
+    found = latent.imagined(told, Z, means)
+    exact = latent.condition(stacked_data(np.vstack([X, Z]), np.hstack([Y, means])), hypers)
+    points = rng.random((30, 3))
+    for j in range(G):
+        np.testing.assert_allclose(found.predict(j, points), exact.predict(j, points), rtol=1e-9)
+        np.testing.assert_allclose(found.predict(j, points)[0], told.predict(j, points)[0], rtol=1e-9)
+        np.testing.assert_allclose(found.mean_at_trials(j), exact.mean_at_trials(j), rtol=1e-9)
+        np.testing.assert_allclose(found.ep.posteriors[j].var, exact.ep.posteriors[j].var, rtol=1e-9)
+        np.testing.assert_allclose(found.gradient(j)[0], exact.gradient(j)[0], rtol=1e-6, atol=1e-8)
+    assert found.log_evidence == pytest.approx(exact.log_evidence, rel=1e-9)

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from crashbo.numerics.kernels import MATERN52, SQUARED_EXPONENTIAL, squared_distances, trace_gradient
+from crashbo.numerics import kernels
+from crashbo.numerics.kernels import MATERN52, SQUARED_EXPONENTIAL, Distances, squared_distances, trace_gradient
 
 
 def matern52(r):
@@ -95,3 +96,30 @@ def test_repeats_have_a_covariance_of_exactly_one():
     X = np.full((6, 3), 1.0 / 3.0)
     for kernel, _ in KERNELS:
         np.testing.assert_array_equal(kernel.gram(X, np.full(3, 0.02))[0], 1.0)
+
+
+@pytest.mark.parametrize("sets", [1, 3])
+def test_prepared_distances_are_those_written_out_under_every_set_of_lengthscales(sets):
+    rng = np.random.default_rng(4)
+    X, lengthscales = rng.random((30, 4)), np.exp(rng.normal(-1.0, 1.0, (sets, 4)))
+    Z = np.vstack(
+        [rng.random((5, 4)), X[3:5], X[7:9] + 1e-9, 3.0 + rng.random((2, 4))]
+    )  # repeats, near, and far outside
+    found = Distances.of(X, lengthscales).to(Z)
+    exact = np.hstack([(((Z[:, None, :] - X[None, :, :]) / one) ** 2).sum(axis=2) for one in lengthscales])
+    np.testing.assert_allclose(found, exact, rtol=1e-7, atol=1e-30)
+    assert np.all(found >= 0.0)
+    assert np.all(found[5, 3::30] == 0.0)
+
+
+@pytest.mark.parametrize("layout", ["rows", "columns", "strided"])
+def test_a_large_kernel_is_filled_in_parts_like_a_small_one(layout, monkeypatch):
+    monkeypatch.setattr(kernels, "_AT_ONCE", 64)
+    r2 = np.random.default_rng(5).random((23, 17)) * 9.0
+    r2 = {"rows": r2, "columns": np.asfortranarray(r2), "strided": r2[::2, ::3]}[layout]
+    for found, expected in zip(MATERN52.profile(r2), (matern52(np.sqrt(r2)), None), strict=True):
+        assert found.shape == r2.shape
+        if expected is not None:
+            np.testing.assert_allclose(found, expected, rtol=1e-13)
+    slopes = [[MATERN52.profile(np.array([[value]]))[1][0, 0] for value in row] for row in r2]
+    np.testing.assert_array_equal(MATERN52.profile(r2)[1], slopes)

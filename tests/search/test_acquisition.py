@@ -1,5 +1,7 @@
 """log EI and log Gamma: the formulas, their gradients, and what imagined crashes do."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.special import log_ndtr
@@ -137,6 +139,33 @@ def test_the_gradient_of_log_ei_is_its_slope_near_and_far(eta, noise, incumbent)
     value, gradient = utility.with_gradient(points())
     np.testing.assert_allclose(value, utility(points()), rtol=1e-10)
     np.testing.assert_allclose(gradient, finite_differences(utility, points()), rtol=2e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("incumbent", [None, 7])
+def test_the_gradient_of_log_ei_after_many_trials_is_its_slope(incumbent):
+    utility = LogEI(cost_posterior(n=230), 4.9, 0.1, incumbent)  # too many to be stacked
+    value, gradient = utility.with_gradient(points())
+    np.testing.assert_allclose(value, utility(points()), rtol=1e-10)
+    np.testing.assert_allclose(gradient, finite_differences(utility, points()), rtol=2e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("n", [40, 230])
+def test_the_gradient_of_log_gamma_of_an_ensemble_is_its_slope(n):
+    crash = CrashModel.condition(*trials(2, n=n), parts=parts(2)).posterior
+    wider = tuple(replace(h, lengthscales=1.3 * h.lengthscales) for h in crash.hypers)
+    both = Ensemble((crash, crash.at(wider)), np.log([0.7, 0.3]), np.array([[0.1, 0.2], [0.3, 0.1]]))
+    gamma = LogGamma(both, wary=True)
+    value, gradient = gamma.with_gradient(points())
+    np.testing.assert_allclose(value, gamma(points()), rtol=1e-9)
+    np.testing.assert_allclose(gradient, finite_differences(gamma, points()), rtol=2e-5, atol=1e-5)
+
+
+def test_mean_variance_and_covariance_with_a_trial_are_the_textbook_s():
+    post = cost_posterior(noise=0.2)
+    mean, var, cov = post.covariance_with(0, 3).with_moments(points())
+    joint = exact_covariance(post, np.vstack([points(), post.data.X[3:4]]))
+    np.testing.assert_allclose(cov, joint[:-1, -1], atol=1e-10)
+    np.testing.assert_allclose((mean, var), post.predict(0, points()), rtol=1e-10)
 
 
 def test_log_ei_stays_finite_where_improvement_is_hopeless():

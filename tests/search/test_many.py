@@ -13,7 +13,7 @@ from crashbo.optimizer import saving
 from crashbo.optimizer.journal import Journal
 from crashbo.optimizer.observed import observations
 from crashbo.optimizer.view import View
-from crashbo.search import selection
+from crashbo.search import fitting, selection
 from crashbo.search.acquisition import LogGamma
 from crashbo.search.fitting import _of_all, fit_surrogates, hyperpriors
 
@@ -214,6 +214,20 @@ class TestStudiesOfMany:
         for _ in range(4):
             step(optimizer, rng)
         assert optimizer._memory.fitted_at > memory.fitted_at
+
+    def test_where_ep_came_far_the_memory_takes_its_sites_and_no_other_hyperparameters(self, soon, monkeypatch):
+        monkeypatch.setattr(fitting, "_NEARBY", 0)
+        optimizer, rng = told(100), np.random.default_rng(7)
+        step(optimizer, rng)
+        memory = optimizer._memory
+        step(optimizer, rng)
+        later = optimizer._memory
+        assert len(later.numbers) == len(memory.numbers) + 1 == later.crash.sites.tau.shape[1]
+        assert (later.fitted_at, later.left_out) == (memory.fitted_at, memory.left_out)
+        assert repr(later.ensemble) == repr(memory.ensemble)
+        assert later.told != memory.told
+        again = crashbo.Optimizer.from_json(optimizer.to_json())
+        assert again.ask().params == optimizer.ask().params
 
     def test_a_correction_of_a_trial_that_was_left_out_is_learnt_from_at_once(self, soon):
         optimizer = told(100)

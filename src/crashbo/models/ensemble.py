@@ -15,6 +15,7 @@ function's own spread, with the same relative uncertainty, which P(safe) integra
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import compress
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +24,7 @@ from crashbo.models import latent
 from crashbo.models.fit import log_posterior
 from crashbo.models.information import information
 from crashbo.models.latent import Hyperparameters, Posterior
-from crashbo.models.moments import Moments
+from crashbo.models.moments import Moments, Pullback
 from crashbo.models.parametrisation import Parametrisation
 from crashbo.numerics.linalg import cholesky
 
@@ -53,6 +54,14 @@ class EnsembleHyperparameters:
         return Ensemble((middle, *others), self.log_weights, self.spreads)
 
 
+class _Column(NamedTuple):
+    """What every member says of one latent function's threshold, (K,)."""
+
+    levels: Array
+    outputscales: Array
+    scatter: Array
+
+
 @dataclass(frozen=True)
 class Ensemble:
     """K posteriors of the same G latent functions and trials, and the weight of each."""
@@ -75,26 +84,38 @@ class Ensemble:
 
     def levels(self, j: int) -> Array:
         """Thresholds of latent function j, (K,)."""
-        levels = np.array([post.hypers[j].threshold for post in self.members])
-        return levels if self.ceilings is None else np.minimum(levels, self.ceilings[j])
+        return self._columns[j].levels
 
     def outputscales(self, j: int) -> Array:
         """Prior variances of latent function j, (K,)."""
-        return np.array([post.hypers[j].outputscale for post in self.members])
+        return self._columns[j].outputscales
 
     def scatter(self, j: int) -> Array:
         """Variance of latent function j's threshold: crash noise plus uncertainty, (K,)."""
-        noise = np.array([post.hypers[j].crash_noise_std for post in self.members])
-        scatter: Array = noise**2 + self.spreads[:, j] ** 2
-        return scatter
+        return self._columns[j].scatter
+
+    @cached_property
+    def _columns(self) -> tuple[_Column, ...]:
+        return tuple(map(self._column, range(len(self.members[0].hypers))))
+
+    def _column(self, j: int) -> _Column:
+        hypers = [post.hypers[j] for post in self.members]
+        levels, outputscales = np.array([h.threshold for h in hypers]), np.array([h.outputscale for h in hypers])
+        if self.ceilings is not None:
+            levels = np.minimum(levels, self.ceilings[j])
+        noise = np.array([h.crash_noise_std for h in hypers])
+        return _Column(levels, outputscales, noise**2 + self.spreads[:, j] ** 2)
 
     def predict(self, j: int, X: Array) -> tuple[Array, Array]:
         """Mean and variance of latent function j at X under each member, both (K, m)."""
         return self._moments[j].at(X)
 
-    def predict_with_gradient(self, j: int, X: Array) -> tuple[Array, Array, Array, Array]:
-        """Mean and variance of latent function j at X, both (K, m), and their gradients in X, both (K, m, D)."""
-        return self._moments[j].with_gradient(X)
+    def predict_with_pullback(self, j: int, X: Array) -> tuple[Array, Array, Pullback]:
+        """Mean and variance of latent function j at X, both (K, m), and what turns slopes in them into gradients in X.
+
+        The slopes are of one value per point, in the moments of all members.
+        """
+        return self._moments[j].with_pullback(X)
 
     @property
     def is_several(self) -> bool:

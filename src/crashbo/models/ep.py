@@ -141,6 +141,13 @@ def propagate(
     )
 
 
+def at_rest(posteriors: tuple[SitePosterior, ...], likelihood: Likelihood) -> EPResult:
+    """The fixed point under a likelihood that says nothing, given the posteriors under the observations alone."""
+    mu, v = (np.array([getattr(post, name) for post in posteriors]) for name in ("mean", "var"))
+    nothing = Sites(np.zeros_like(mu), np.zeros_like(mu))
+    return EPResult(nothing, nothing, posteriors, (mu, v), likelihood.tilted(mu, v), 0.0, True, 0)
+
+
 def _sweep(
     K: tuple[Array, ...],
     first: NDArray[np.intp] | None,

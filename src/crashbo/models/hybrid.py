@@ -128,7 +128,7 @@ class HybridData:
         """How many trials there are."""
         return int(np.sum(~self.bounded))
 
-    @property
+    @cached_property
     def kind(self) -> tuple[bool, ...]:
         """Which latent functions have any measurement."""
         return tuple(bool(row.any()) for row in self.measured)

@@ -1,6 +1,6 @@
 """Latent functions given their hyperparameters: posterior, evidence and its exact gradient.
 
-May import numerics only.
+May import numerics only. It is long because all that is done with a posterior shares its units.
 
 Notation, for latent function j of G:
     X         inputs, (n, D), in the unit cube
@@ -14,7 +14,7 @@ The evidence is written so that a small noise loses no digits: the textbook's 1/
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -28,15 +28,18 @@ from crashbo.models.ep import Sites
 from crashbo.models.hybrid import HybridData
 from crashbo.models.likelihood import StepLikelihood
 from crashbo.models.moments import Covariance, Moments
+from crashbo.numerics import linalg
 from crashbo.numerics.gaussians import LOG_SQRT_2PI
-from crashbo.numerics.kernels import MATERN52, Kernel, trace_gradient
+from crashbo.numerics.kernels import MATERN52, Kernel, squared_distances, trace_gradient
 from crashbo.numerics.linalg import times
 
 Array = NDArray[np.float64]
+PullbackOfTwo = Callable[[Array, Array], Array]  # of models.moments, under one posterior
 
 # derived: a noise below this share of sqrt(outputscale) is taken as this; its square is 45 epsilons beside K's one
 _LEAST_NOISE = 1e-7
 _LEAST_SHARE = 1e-12  # judgement: of the variance that a trial's own measurement leaves; less is rounding
+_LOUDEST = 50.0  # derived: a larger noise, in units of sqrt(outputscale), is next to no measurement to numerics.linalg
 _ALONE_TOLERANCE = 1e-3  # judgement: of a posterior that begins at its fixed point
 
 
@@ -111,10 +114,10 @@ class Posterior:
         mean, var = self.moments[j].at(X)
         return mean[0], var[0]
 
-    def predict_with_gradient(self, j: int, X: Array) -> tuple[Array, Array, Array, Array]:
-        """Mean and variance of latent function j at X, (m,), and their gradients in X, (m, D)."""
-        mean, var, in_mean, in_var = self.moments[j].with_gradient(X)
-        return mean[0], var[0], in_mean[0], in_var[0]
+    def predict_with_pullback(self, j: int, X: Array) -> tuple[Array, Array, PullbackOfTwo]:
+        """Mean and variance of latent function j at X, (m,), and what turns slopes in them into gradients in X."""
+        mean, var, pullback = self.moments[j].with_pullback(X)
+        return mean[0], var[0], lambda in_mean, in_var: pullback(in_mean[None], in_var[None])
 
     def covariance_with(self, j: int, i: int) -> Covariance:
         """Covariance of latent function j with its value at trial i."""
@@ -252,19 +255,9 @@ def condition(
     """Posterior and evidence by EP, with the hyperparameters' kernel or another. `start` are sites in user's units."""
     kernel = kernel or hypers[0].kernel
     scale, mean = _scales(hypers)
-    seen = data.measured
-    noise2 = np.array(np.broadcast_arrays(*(np.atleast_1d(relative_noise_std(h)) for h in hypers))) ** 2
-    y = (data.filled - mean) / scale * seen
-    p = seen / noise2
-    levels = np.array([[h.threshold] for h in hypers])
-    if data.offset is not None:
-        levels = levels + data.offset
-    scatter = np.array([[h.crash_noise_std] for h in hypers]) / scale
-    if data.lower is not None:
-        bounds = ~np.isnan(data.lower)
-        levels = np.where(bounds, data.lower, levels)
-        scatter = np.where(bounds, np.sqrt(noise2), scatter)
-    likelihood = StepLikelihood(data.sign, data.joint, (levels - mean) / scale, scatter, data.others)
+    y, noise2 = _observed(data, hypers)
+    p = data.measured / noise2
+    likelihood = _likelihood(data, hypers, noise2)
     grams = grams or tuple(kernel.gram(data.X, h.lengthscales) for h in hypers)
     if start is not None:
         start = Sites(start.tau * scale**2, (start.nu - start.tau * mean) * scale)
@@ -278,7 +271,66 @@ def condition(
         tolerance=tolerance,
         max_sweeps=max_sweeps,
     )
-    log_evidence = log_evidence_of(result, seen, y, noise2) - float(seen.sum(axis=1) @ np.log(scale[:, 0]))
+    return _posterior(data, hypers, kernel, grams, result, y, noise2)
+
+
+def imagined(posterior: Posterior, X: Array, means: Array) -> Posterior:
+    """The posterior of regressions as if they had been measured at X, too, and had given their means there, (G, m).
+
+    It is that of `condition`, after many trials in a fraction of the time.
+    """
+    data, hypers, kernel = posterior.data, posterior.hypers, posterior.kernel
+    sign, joint = np.zeros((len(hypers), len(data.X) + len(X))), np.zeros(len(data.X) + len(X), dtype=bool)
+    more = HybridData(np.vstack([data.X, X]), np.hstack([data.Y, means]), sign, joint)
+    told, noises = posterior.ep.posteriors, [relative_noise_std(h) for h in hypers]
+    plain = more.measured.all() and all(post.R is None for post in told) and all(s.ndim == 0 for s in noises)
+    if not plain or more.first is not None or max(noises) > _LOUDEST:
+        return condition(more, hypers, kernel=kernel)
+    grams, posteriors = [], []
+    for post, whole, h, noise in zip(told, posterior.grams, hypers, noises, strict=True):
+        U, V = data.X / h.lengthscales, X / h.lengthscales
+        across, among = (kernel.profile(squared_distances(A, V)) for A in (U, V))
+        grams.append((_bordered(whole[0], across[0], among[0]), _bordered(whole[1], across[1], among[1])))
+        posteriors.append(linalg.imagined(post, across[0], among[0], float(noise) ** 2))
+    y, noise2 = _observed(more, hypers)
+    result = ep.at_rest(tuple(posteriors), _likelihood(more, hypers, noise2))
+    return _posterior(more, hypers, kernel, tuple(grams), result, y, noise2)
+
+
+def _observed(data: HybridData, hypers: tuple[Hyperparameters, ...]) -> tuple[Array, Array]:
+    """Measurements, zero where there is none, and the variances of their noise, both in units of the prior, (G, n)."""
+    scale, mean = _scales(hypers)
+    noise2 = np.array(np.broadcast_arrays(*(np.atleast_1d(relative_noise_std(h)) for h in hypers))) ** 2
+    return (data.filled - mean) / scale * data.measured, noise2
+
+
+def _likelihood(data: HybridData, hypers: tuple[Hyperparameters, ...], noise2: Array) -> StepLikelihood:
+    """Labels and bounds, in units of the prior."""
+    scale, mean = _scales(hypers)
+    levels = np.array([[h.threshold] for h in hypers])
+    if data.offset is not None:
+        levels = levels + data.offset
+    scatter = np.array([[h.crash_noise_std] for h in hypers]) / scale
+    if data.lower is not None:
+        bounds = ~np.isnan(data.lower)
+        levels = np.where(bounds, data.lower, levels)
+        scatter = np.where(bounds, np.sqrt(noise2), scatter)
+    return StepLikelihood(data.sign, data.joint, (levels - mean) / scale, scatter, data.others)
+
+
+def _posterior(
+    data: HybridData,
+    hypers: tuple[Hyperparameters, ...],
+    kernel: Kernel,
+    grams: tuple[tuple[Array, Array], ...],
+    result: ep.EPResult,
+    y: Array,
+    noise2: Array,
+) -> Posterior:
+    """The posterior, with its evidence."""
+    seen, scale = data.measured, _scales(hypers)[0]
+    log_evidence = log_evidence_of(result, seen, y, noise2)
+    log_evidence -= float(seen.sum(axis=1) @ np.log(scale[:, 0]))
     courses = tuple(_course(data, j, h) for j, h in enumerate(hypers))
     log_evidence += sum(one.log_mass for one in courses)
     return Posterior(data, hypers, kernel, grams, result, log_evidence, courses)
@@ -313,6 +365,14 @@ def _course(data: HybridData, j: int, h: Hyperparameters) -> course.Evidence:
 def _site_exponent(tau: Array, nu: Array, m: Array, v: Array) -> Array:
     """Exponent of the integral of N(g; m, v) exp(-1/2 tau g^2 + nu g), without its determinant."""
     return 0.5 * (2.0 * m * nu - tau * m**2 + nu**2 * v) / (1.0 + tau * v)
+
+
+def _bordered(A: Array, across: Array, among: Array) -> Array:
+    """A symmetric matrix with more rows and columns."""
+    n = len(A)
+    whole = np.empty((n + len(among), n + len(among)), order="F")
+    whole[:n, :n], whole[:n, n:], whole[n:, :n], whole[n:, n:] = A, across, across.T, among
+    return whole
 
 
 def _scales(hypers: tuple[Hyperparameters, ...]) -> tuple[Array, Array]:

@@ -62,6 +62,9 @@ class StepLikelihood:
         return result
 
     def _separate(self, mu: Array, v: Array) -> Tilted:
+        if self.says_nothing:  # as in a regression
+            nothing = np.zeros(mu.shape)
+            return Tilted(np.zeros(mu.shape[1]), nothing, np.ones(mu.shape), nothing, nothing)
         s = self.crash_noise_std
         s2 = s**2
         total = v + s2
@@ -87,6 +90,11 @@ class StepLikelihood:
     def any_silent(self) -> bool:
         """Whether there is such a trial."""
         return bool(self.silent.any())
+
+    @cached_property
+    def says_nothing(self) -> bool:
+        """Whether no trial has any information."""
+        return bool(self.silent.all()) and not self.any_joint
 
     @cached_property
     def any_joint(self) -> bool:

@@ -3,16 +3,19 @@
 May import numerics only.
 
 The acquisition optimiser asks for them many times at a few points each, where a NumPy call costs as much as its
-arithmetic. So what does not depend on the points is prepared once, and the variance and its gradient share products.
+arithmetic. So what does not depend on the points is prepared once, and gradients are taken by the chain rule from the
+value backwards: whoever knows the slopes of a value in mean and variance gets its gradient in the points by one sum
+over the trials.
 
-Notation, for K posteriors given n trials, at m points Z; arrays over both are (n, K m), in blocks of m columns:
-    k, k'     covariances of the trials with the points, unit variance, and their slopes in the squared distance
+Notation, for K posteriors given n trials, at m points Z; arrays over both are (m, K n), in blocks of n columns:
+    k, k'     covariances of the points with the trials, unit variance, and their slopes in the squared distance
     b, W      of numerics.linalg
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,10 +24,21 @@ from crashbo.numerics.kernels import Distances, Kernel
 from crashbo.numerics.linalg import SitePosterior, product, times, within
 
 Array = NDArray[np.float64]
+PullbackOfThree = Callable[[Array, Array, Array], Array]
 
 # judgement: for speed alone; _SMALL covers every ensemble of a search, see search.fitting._UNSURE
-_AT_ONCE, _LEAST = 2**15, 128  # covariances that fit a cache beside their products; fewest points at once
+_AT_ONCE, _LEAST = 2**14, 128  # covariances that need no new pages of memory; fewest points at once
 _SMALL = 200  # trials up to which all posteriors are stacked, with NumPy: its BLAS does such products in one thread
+
+
+class Pullback(Protocol):
+    """The chain rule: from the slopes of m values in what they were computed from to their gradients in the points."""
+
+    def __call__(self, in_mean: Array, in_var: Array, in_sum: Array | None = None, /) -> Array:
+        """Gradients, (m, D), given the slopes in every mean and variance, and in a weighted sum of k, if there is one.
+
+        One value depends on the moments of its own point, under all posteriors.
+        """
 
 
 @dataclass(frozen=True)
@@ -41,31 +55,59 @@ class Moments:
     def at(self, Z: Array) -> tuple[Array, Array]:
         """Mean and variance at Z under each posterior, both (K, m)."""
         mean, var = np.empty((2, len(self.posteriors), len(Z)))
+        for some in self.parts(len(Z)):
+            mean[:, some], var[:, some] = self.given(self.covariances(Z[some])[0])
+        return mean, var
+
+    def with_pullback(self, Z: Array) -> tuple[Array, Array, Pullback]:
+        """Mean and variance at Z, both (K, m), and what turns slopes in them, both (K, m), into gradients in Z."""
+        return self.given_slopes(Z, *self.covariances(Z))
+
+    def parts(self, m: int) -> Iterator[slice]:
+        """So many of m points at a time as are computed at once."""
         width = max(_AT_ONCE // (len(self.posteriors) * len(self.X)), _LEAST)
-        for start in range(0, len(Z), width):
-            some = Z[start : start + width]
-            k, _ = self.kernel.profile(self._distances.to(some))
-            for i, block, post in self._blocks(len(some)):
-                mean[i, start : start + width] = times(k[:, block].T, post.b)
-                var[i, start : start + width] = post.variance(k[:, block])
+        return (slice(start, start + width) for start in range(0, m, width))
+
+    def covariances(self, Z: Array) -> tuple[Array, Array]:
+        """k and k' of Z."""
+        return self.kernel.profile(self._distances.to(Z))
+
+    def given(self, k: Array) -> tuple[Array, Array]:
+        """Mean and variance where the covariances are k."""
+        mean, var = np.empty((2, len(self.posteriors), len(k)))
+        for i, block, post in self._blocks:
+            mean[i], var[i] = times(k[:, block], post.b), post.variance(k[:, block].T)
         return self._in_units(mean, var)
 
-    def with_gradient(self, Z: Array) -> tuple[Array, Array, Array, Array]:
-        """Mean and variance at Z, both (K, m), and their gradients in Z, both (K, m, D)."""
-        k, slope = self.kernel.profile(self._distances.to(Z))
-        mean, var, sums = (self._sums if self._stack is None else self._stacked_sums)(k, slope, len(Z))
-        sums[1, var >= 1.0] = 0.0  # the variance is capped at the prior's
-        gradients = (Z - self._distances.center) * sums[..., -1:] - sums[..., :-1]
-        gradients *= self._rates
-        return *self._in_units(mean, var), gradients[0], gradients[1]
+    def given_slopes(
+        self, Z: Array, k: Array, slope: Array, weights: Array | None = None
+    ) -> tuple[Array, Array, Pullback]:
+        """`with_pullback` at Z, of which k and k' are known; `weights`, (n,), are those of a sum of k."""
+        shape = len(Z), *self.b.shape
+        blocks, slopes = (a.reshape(shape).swapaxes(0, 1) for a in (k, slope))
+        mean, var, Wk = (self._sums if self._stack is None else self._stacked_sums)(blocks)
+        capped = var >= 1.0  # at the prior's
+
+        def pullback(in_mean: Array, in_var: Array, in_sum: Array | None = None, /) -> Array:
+            terms = Wk * np.where(capped, 0.0, in_var * self._rate_of_var)[:, :, None]
+            terms += (in_mean * self._scale)[:, :, None] * self.b[:, None, :]
+            if in_sum is not None and weights is not None:
+                terms += in_sum[:, :, None] * weights
+            terms *= slopes
+            sums = self._times_X(terms)
+            gradient = (Z - self._distances.center) * sums[:, :, -1:]
+            gradient -= sums[:, :, :-1]
+            gradient *= self._rates
+            return np.asarray(gradient[0] if len(gradient) == 1 else gradient.sum(axis=0))
+
+        return *self._in_units(mean, var), pullback
 
     def covariance_with(self, i: int) -> "Covariance":
-        """Covariance of the first posterior's values with that at trial i."""
-        distances = Distances.of(self.X, self.lengthscales[:1])
-        k, _ = self.kernel.profile(distances.to(self.X[i : i + 1]))
-        weights = -self.posteriors[0].variance_and_W_times(k)[1][:, 0]
+        """Covariance of the values with that at trial i, under one posterior."""
+        k, _ = self.covariances(self.X[i : i + 1])
+        weights = -self.posteriors[0].variance_and_W_times(k.T)[1][:, 0]
         weights[i] += 1.0
-        return Covariance(distances, self.kernel, self.lengthscales[0], float(self.outputscale[0]), weights)
+        return Covariance(self, weights)
 
     def root_of_reduction(self, Z: Array) -> Array:
         """A, (n, m): by A'A the first posterior's covariance at Z lies below the prior's, both of unit variance.
@@ -76,29 +118,28 @@ class Moments:
         assert first.R is None
         return first.F_times(self.kernel.matrix(self.X, Z, self.lengthscales[0]))
 
-    def _sums(self, k: Array, slope: Array, m: int) -> tuple[Array, Array, Array]:
-        """Mean, variance, and sums of b k' and of k' W k over the trials, times their x and alone, (2, K, m, D + 1)."""
-        K, D = self.lengthscales.shape
-        mean, var, sums = np.empty((K, m)), np.empty((K, m)), np.empty((2, K, m, D + 1))
-        for i, block, post in self._blocks(m):
-            mean[i] = times(k[:, block].T, post.b)
-            var[i], Wk = post.variance_and_W_times(k[:, block])
-            Wk *= slope[:, block]
-            sums[0, i] = product(slope[:, block].T, self._weighted[i])
-            sums[1, i] = product(Wk.T, self._beside_ones)
-        return mean, var, sums
+    def _sums(self, k: Array) -> tuple[Array, Array, Array]:
+        """Mean and variance, (K, m), and W k, (K, m, n), in units of the prior; from k, (K, m, n)."""
+        mean, var, Wk = np.empty(k.shape[:2]), np.empty(k.shape[:2]), np.empty(k.shape)
+        for i, post in enumerate(self.posteriors):
+            mean[i] = times(k[i], post.b)
+            var[i], turned = post.variance_and_W_times(k[i].T)
+            Wk[i] = turned.T
+        return mean, var, Wk
 
-    def _stacked_sums(self, k: Array, slope: Array, m: int) -> tuple[Array, Array, Array]:
+    def _stacked_sums(self, k: Array) -> tuple[Array, Array, Array]:
         """The same for all posteriors at once."""
         assert self._stack is not None
-        F, b, weighted = self._stack
-        k, slope = (a.T.reshape(len(b), m, len(self.X)) for a in (k, slope))
-        Fk = np.matmul(k, F.swapaxes(1, 2))
-        Wk = np.matmul(Fk, F)
-        Wk *= slope
-        sums = np.stack([np.matmul(slope, weighted), np.matmul(Wk, self._beside_ones)])
-        var = within(1.0 - np.einsum("kmn,kmn->km", Fk, Fk), 1.0)
-        return np.matmul(k, b)[:, :, 0], var, sums
+        Fk = np.matmul(k, self._stack.swapaxes(1, 2))
+        Wk = np.matmul(Fk, self._stack)
+        Fk *= Fk
+        return np.matmul(k, self.b[:, :, None])[:, :, 0], within(1.0 - Fk.sum(axis=2), 1.0), Wk
+
+    def _times_X(self, terms: Array) -> Array:
+        """Sums of terms, (K, m, n), over the trials: times their x, and alone, (K, m, D + 1)."""
+        if self._stack is not None:
+            return np.asarray(np.matmul(terms, self._beside_ones))
+        return np.stack([product(one, self._beside_ones) for one in terms])
 
     def _in_units(self, mean: Array, var: Array) -> tuple[Array, Array]:
         mean *= self._scale
@@ -106,67 +147,79 @@ class Moments:
         var *= self.outputscale[:, None]
         return mean, var
 
-    def _blocks(self, m: int) -> Iterator[tuple[int, slice, SitePosterior]]:
-        for i, post in enumerate(self.posteriors):
-            yield i, slice(i * m, (i + 1) * m), post
+    @cached_property
+    def _blocks(self) -> tuple[tuple[int, slice, SitePosterior], ...]:
+        n = len(self.X)
+        return tuple((i, slice(i * n, (i + 1) * n), post) for i, post in enumerate(self.posteriors))
 
     @cached_property
     def _distances(self) -> Distances:
         return Distances.of(self.X, self.lengthscales)
 
     @cached_property
-    def _stack(self) -> tuple[Array, Array, Array] | None:
-        """F, b and b times the trials' x, one row per posterior; None where those are large or have negative sites."""
+    def b(self) -> Array:
+        """Of each posterior, (K, n)."""
+        return np.stack([post.b for post in self.posteriors])
+
+    @cached_property
+    def _stack(self) -> Array | None:
+        """F of each posterior, (K, n, n); None where those are large or have negative sites."""
         if len(self.X) > _SMALL or any(post.R is not None for post in self.posteriors):
             return None
-        F = np.stack([np.tril(post.L_inv) * post.root for post in self.posteriors])
-        return F, np.stack([post.b for post in self.posteriors])[:, :, None], np.stack(self._weighted)
+        return np.stack([post.L_inv * post.root for post in self.posteriors])
 
     @cached_property
     def _scale(self) -> Array:
         return np.sqrt(self.outputscale)[:, None]
 
     @cached_property
+    def _rate_of_var(self) -> Array:
+        return -2.0 * self.outputscale[:, None]
+
+    @cached_property
     def _rates(self) -> Array:
-        """Factors that turn sums over the trials into gradients of mean and variance, (2, K, 1, D)."""
-        factors = np.stack([2.0 * np.sqrt(self.outputscale), -2.0 * 2.0 * self.outputscale])
-        return np.asarray((factors[:, :, None] / self.lengthscales**2)[:, :, None, :])
+        """Factors of a coordinate's difference in the slope of a squared distance, (K, 1, D)."""
+        return np.asarray(2.0 / self.lengthscales**2)[:, None, :]
 
     @cached_property
     def _beside_ones(self) -> Array:
         """The trials' x, centred as distances are, and a one, (n, D + 1)."""
-        return np.asfortranarray(np.column_stack([self.X - self._distances.center, np.ones(len(self.X))]))
-
-    @cached_property
-    def _weighted(self) -> list[Array]:
-        """The same times each posterior's b."""
-        return [np.asfortranarray(post.b[:, None] * self._beside_ones) for post in self.posteriors]
+        return np.column_stack([self.X - self._distances.center, np.ones(len(self.X))])
 
 
 @dataclass(frozen=True)
 class Covariance:
-    """Covariance of a latent function's values with that at one of its trials: a weighted sum of k."""
+    """Covariance of a latent function's values with that at one of its trials: a weighted sum of k.
 
-    distances: Distances  # of the trials, (n, D), under one set of lengthscales
-    kernel: Kernel
-    lengthscales: Array  # (D,)
-    outputscale: float
+    Who asks for it mostly asks for mean and variance, too, which take the same k.
+    """
+
+    moments: Moments  # of one posterior
     weights: Array  # (n,)
 
     def at(self, Z: Array) -> Array:
         """At Z, (m,)."""
-        k, _ = self.kernel.profile(self.distances.to(Z))
-        return self.outputscale * times(k.T, self.weights)
+        return self.with_moments(Z)[2]
 
-    def with_gradient(self, Z: Array) -> tuple[Array, Array]:
-        """At Z, (m,), and the gradient in Z, (m, D)."""
-        k, slope = self.kernel.profile(self.distances.to(Z))
-        sums = product(slope.T, self._weighted)
-        gradient = (Z - self.distances.center) * sums[:, -1:] - sums[:, :-1]
-        gradient *= 2.0 * self.outputscale / self.lengthscales**2
-        return self.outputscale * times(k.T, self.weights), gradient
+    def with_moments(self, Z: Array) -> tuple[Array, Array, Array]:
+        """Mean and variance at Z, and the covariance, all (m,)."""
+        found = np.empty((3, len(Z)))
+        for some in self.moments.parts(len(Z)):
+            k, _ = self.moments.covariances(Z[some])
+            (found[0, some],), (found[1, some],) = self.moments.given(k)
+            found[2, some] = self._outputscale * times(k, self.weights)
+        return found[0], found[1], found[2]
+
+    def with_pullback(self, Z: Array) -> tuple[Array, Array, Array, PullbackOfThree]:
+        """The same, and what turns slopes in mean, variance and covariance, all (m,), into gradients in Z, (m, D)."""
+        k, slope = self.moments.covariances(Z)
+        mean, var, pullback = self.moments.given_slopes(Z, k, slope, self.weights)
+
+        def pull(in_mean: Array, in_var: Array, in_cov: Array) -> Array:
+            return pullback(in_mean[None], in_var[None], self._outputscale * in_cov[None])
+
+        return mean[0], var[0], self._outputscale * times(k, self.weights), pull
 
     @cached_property
-    def _weighted(self) -> Array:
-        U = self.distances.U
-        return np.asfortranarray(self.weights[:, None] * np.column_stack([U, np.ones(len(U))]))
+    def _outputscale(self) -> float:
+        return float(self.moments.outputscale[0])

@@ -27,6 +27,7 @@ _ARMIJO = 1e-4
 _CURVED = 1e-10  # relative: a step along which the slope grows by less says nothing about the curvature
 _STRETCH = 4.0  # growth of a model that met no curvature
 _BEGUN = 5  # evaluations before which no start is judged hopeless
+_IDLE = 2  # steps in a row that gained too little, after which a start ends
 _SHORTEST = 1e-10  # step length at which a start is abandoned
 
 
@@ -68,62 +69,69 @@ def minimise(
         hopeless: where only the best end counts: a start ends that would stay behind the best of all if it gained this
             many times the predicted gain.
     """
-    x = np.array(starts)
-    m, D = x.shape
-    low, high = np.broadcast_to(low, x.shape), np.broadcast_to(high, x.shape)
-    everyone = np.arange(m)
-    f, g = objective(x, everyone)
-    used = 1
-    H = np.tile(np.eye(D), (m, 1, 1)) if metric is None else metric()
-    fresh = np.full(m, metric is None)  # starts with no knowledge of the curvature yet
-    idle = np.zeros(m, dtype=int)
-    alive = np.isfinite(f) & np.all(np.isfinite(g), axis=1)
-    d = np.zeros_like(x)
-    t = np.ones(m)
-    failed = np.zeros(m, dtype=bool)  # starts of which a step from the present point failed
-    turned = alive.copy()  # starts that need a new direction
+    ends, values = np.array(starts), np.empty(len(starts))
+    rows, low, high = np.arange(len(ends)), np.broadcast_to(low, ends.shape), np.broadcast_to(high, ends.shape)
+    x, (values[:], g) = ends.copy(), objective(ends, rows)
+    f, used, lowest = values.copy(), 1, float(np.fmin.reduce(values))
+    H = np.tile(np.eye(x.shape[1]), (len(x), 1, 1)) if metric is None else metric()
+    fresh = np.full(len(x), metric is None)  # starts with no knowledge of the curvature yet
+    idle = np.zeros(len(x), dtype=int)
+    d, t = np.zeros_like(x), np.ones(len(x))
+    failed = np.zeros(len(x), dtype=bool)  # starts of which a step from the present point failed
+    alive = np.isfinite(f) & np.isfinite(g).all(axis=1)
+    turned = alive  # starts that need a new direction
     while True:
         if turned.any():
-            i = _which(turned)
-            d[i], slope = _direction(x[i], g[i], H[i], low[i], high[i])
-            most = reach / np.maximum(np.abs(d[i]).max(axis=1), 1e-300)
-            t[i] = np.where(fresh[i], most, np.minimum(most, 1.0))
-            alive[i] = (slope < 0.0) & ((-0.5 * slope >= enough) | (idle[i] == 0))
+            d_new, slope = _direction(x, g, H, low, high)
+            most = reach / np.maximum(np.abs(d_new).max(axis=1), 1e-300)
+            t_new = np.where(fresh, most, np.minimum(most, 1.0))
+            going = (slope < 0.0) & ((slope <= -2.0 * enough) | (idle == 0))
             if used >= _BEGUN and hopeless < np.inf:
-                alive[i] &= f[i] + 0.5 * hopeless * slope <= np.fmin.reduce(f)
-            turned[:] = False
-        if used >= evaluations or not alive.any():
-            return Descent(x, f, used)
-        i = _which(alive)
-        x_new = np.minimum(np.maximum(x[i] + t[i, None] * d[i], low[i]), high[i])
-        f_new, g_new = objective(x_new, everyone[i])
+                going &= f + 0.5 * hopeless * slope <= lowest
+            if turned.all():
+                d, t, alive = d_new, t_new, alive & going
+            else:
+                d, t = np.where(turned[:, None], d_new, d), np.where(turned, t_new, t)
+                alive = np.where(turned, alive & going, alive)
+        if not alive.all():  # those that ended leave the batch
+            at = rows[~alive]
+            ends[at], values[at] = x[~alive], f[~alive]
+            kept: list[Any] = [a[alive] for a in (rows, x, f, g, H, d, t, low, high, idle, fresh, failed)]
+            rows, x, f, g, H, d, t, low, high, idle, fresh, failed = kept
+        if used >= evaluations or not len(rows):
+            ends[rows], values[rows] = x, f
+            return Descent(ends, values, used)
+        x_new = np.minimum(np.maximum(x + t[:, None] * d, low), high)
+        f_new, g_new = objective(x_new, rows)
         used += 1
-        s = x_new - x[i]
-        slope = _dots(g[i], s)
+        s, y = x_new - x, g_new - g
+        slope = _dots(g, s)
         usable = np.isfinite(f_new) & np.isfinite(g_new).all(axis=1)
-        better = usable & (f_new <= f[i] + _ARMIJO * slope)
+        better = usable & (f_new <= f + _ARMIJO * slope)
+        alive = turned = np.ones(len(rows), dtype=bool)
         if not better.all():
-            back, at = everyone[i][~better], _which(~better)
-            t[back] *= _shrinkage(np.where(usable, f_new, np.inf)[~better] - f[back], slope[~better])
-            alive[back[t[back] < _SHORTEST]] = False
+            back = np.flatnonzero(~better)
+            t[back] *= _shrinkage(np.where(usable[back], f_new[back], np.inf) - f[back], slope[back])
+            alive, turned = better | (t >= _SHORTEST), better.copy()
             if metric is not None:
                 # A model that began with a scale learns from a failed step, once per point, and takes a new direction.
-                k = usable[at] & ~failed[back] & (_dots(s[at], g_new[at] - g[back]) > 0.0)
-                H[back[k]] = _updated(H[back[k]], s[at][k], (g_new[at] - g[back])[k], fresh[back[k]])
-                turned[back[k]] = alive[back[k]]
-                failed[back] = True
+                back = back[usable[back] & ~failed[back] & (_dots(s[back], y[back]) > 0.0)]
+                H[back] = _updated(H[back], s[back], y[back], fresh[back])
+                turned[back] = alive[back]
+                failed |= ~better
         if better.any():
-            on, new = everyone[i][better], _which(better)
-            H[on] = _updated(H[on], s[new], g_new[new] - g[on], fresh[on])
-            fresh[on] = False
-            gain = f[on] - f_new[new]
-            if metric is not None and (gain > renewed).any():
-                far = on[gain > renewed]
-                H[far] = metric()[far]
-            idle[on] = np.where(gain < enough, idle[on] + 1, 0)
-            x[on], f[on], g[on] = x_new[new], f_new[new], g_new[new]
-            alive[on] = turned[on] = idle[on] < 2
-            failed[on] = False
+            on: Any = _which(better)
+            H[on] = _updated(H[on], s[on], y[on], fresh[on])
+            gain = f - f_new
+            if metric is not None and (far := better & (gain > renewed)).any():
+                H[far] = metric()[rows[far]]
+            idle = np.where(better, np.where(gain < enough, idle + 1, 0), idle)
+            x[on], f[on], g[on] = x_new[on], f_new[on], g_new[on]
+            lowest = min(lowest, float(f.min()))
+            fresh &= ~better
+            failed &= ~better
+            idled = better & (idle >= _IDLE)
+            alive, turned = alive & ~idled, turned & ~idled
 
 
 def _which(mask: NDArray[np.bool_]) -> Any:
@@ -133,19 +141,22 @@ def _which(mask: NDArray[np.bool_]) -> Any:
 
 def _dots(a: Array, b: Array) -> Array:
     """Row by row."""
-    dots: Array = np.einsum("ij,ij->i", a, b)
-    return dots
+    return np.asarray(np.add.reduce(a * b, axis=1))
 
 
 def _direction(x: Array, g: Array, H: Array, low: Array, high: Array) -> tuple[Array, Array]:
     """Descent directions that leave coordinates at their bounds alone, and the slopes along them."""
-    held = ((x <= low) & (g > 0.0)) | ((x >= high) & (g < 0.0))
-    g = np.where(held, 0.0, g)
+    lowest, highest = x <= low, x >= high
+    bounded = (lowest | highest).any()
+    if bounded:
+        held = (lowest & (g > 0.0)) | (highest & (g < 0.0))
+        g = np.where(held, 0.0, g)
     d = -np.matmul(H, g[:, :, None])[:, :, 0]
-    # A model that mixes coordinates may push others out of the box: those are held as well.
-    d[held | ((x <= low) & (d < 0.0)) | ((x >= high) & (d > 0.0))] = 0.0
+    if bounded:
+        # A model that mixes coordinates may push others out of the box: those are held as well.
+        d[held | (lowest & (d < 0.0)) | (highest & (d > 0.0))] = 0.0
     slope = _dots(g, d)
-    lost = ~(slope < 0.0) | ~np.isfinite(d).all(axis=1)  # the model may overflow
+    lost = ~((slope < 0.0) & (slope > -np.inf))  # the model may overflow
     if lost.any():
         d[lost] = -g[lost]
         slope[lost] = -_dots(g[lost], g[lost])
@@ -156,15 +167,17 @@ def _updated(H: Array, s: Array, y: Array, fresh: NDArray[np.bool_]) -> Array:
     """BFGS: the models after steps s that changed the gradients by y."""
     sy, yy, ss = _dots(s, y), _dots(y, y), _dots(s, s)
     curved = sy > _CURVED * np.sqrt(ss * yy)
-    rho = np.where(curved, 1.0 / np.where(curved, sy, 1.0), 0.0)
-    # The first update scales a model by the curvature along the step; without curvature it is stretched.
-    scale = np.where(curved, np.where(fresh, sy / np.where(curved, yy, 1.0), 1.0), _STRETCH)
-    H = H * scale[:, None, None]
+    all_curved = curved.all()
+    if fresh.any() or not all_curved:
+        # The first update scales a model by the curvature along the step; without curvature it is stretched.
+        scale = np.where(curved, np.where(fresh, sy / np.where(curved, yy, 1.0), 1.0), _STRETCH)
+        H = H * scale[:, None, None]
+    rho = 1.0 / sy if all_curved else np.where(curved, 1.0 / np.where(curved, sy, 1.0), 0.0)
     Hy = np.matmul(H, y[:, :, None])[:, :, 0]
-    u = rho[:, None] * s
-    across = Hy[:, :, None] * u[:, None, :]
-    grown = (1.0 + rho * _dots(y, Hy))[:, None, None] * (s[:, :, None] * u[:, None, :])
-    return np.asarray(H - across - across.swapaxes(1, 2) + grown)
+    # Both rank-one updates, and their transposes, at once.
+    v = (0.5 + 0.5 * rho * _dots(y, Hy))[:, None] * s - Hy
+    across = v[:, :, None] * (rho[:, None] * s)[:, None, :]
+    return np.asarray(H + across + across.swapaxes(1, 2))
 
 
 def _shrinkage(rise: Array, slope: Array) -> Array:

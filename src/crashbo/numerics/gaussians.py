@@ -100,16 +100,16 @@ def log_expected_improvement(mean: ArrayLike, var: ArrayLike, best: ArrayLike) -
 def log_unit_improvement(z: ArrayLike) -> tuple[Array, Array]:
     """log(phi(z) + z Phi(z)) and its derivative in z: log EI of a unit Gaussian."""
     z = np.asarray(z, dtype=float)
+    below = z < 0.0
     cut = tail(np.minimum(z, 0.0))
-    positive = np.maximum(z, 0.0)
     with np.errstate(over="ignore", divide="ignore"):  # infinite only where the value or its slope is
         log_phi = -0.5 * z**2 - LOG_SQRT_2PI
-        near = np.exp(log_phi) + positive * ndtr(z)
-        below = z < 0.0
-        safe = np.where(below, 1.0, near)
-        value = np.where(below, log_phi + np.log(cut.shift) - np.log(cut.hazard), np.log(safe))
-        slope = np.where(below, 1.0 / cut.shift, ndtr(z) / safe)
-    return value, slope
+        value, slope = log_phi + np.log(cut.shift) - np.log(cut.hazard), 1.0 / cut.shift
+        if below.all():
+            return value, slope
+        mass = ndtr(z)
+        near = np.where(below, 1.0, np.exp(log_phi) + np.maximum(z, 0.0) * mass)
+        return np.where(below, value, np.log(near)), np.where(below, slope, mass / near)
 
 
 class Band(NamedTuple):

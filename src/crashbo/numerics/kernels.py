@@ -25,6 +25,7 @@ Array = NDArray[np.float64]
 # |a|^2 + |b|^2 - 2ab loses all digits of near repeats, which are ordinary data.
 _NEAR = 1e-6
 _BLOCK = 128  # rows of a large matrix that are computed at once
+_AT_ONCE = 2**14  # numbers of a kernel that are computed at once: what fits a cache, and needs no new pages of memory
 _NUDGE = 1e-6  # of a distance or an eigenvalue, in a check of somebody's own kernel
 
 
@@ -113,49 +114,75 @@ def _row_squares(U: Array) -> Array:
 
 @dataclass(frozen=True)
 class Distances:
-    """Squared distances of n points X from others, under each of K sets of lengthscales; prepared for many calls."""
+    """Squared distances of n points X from others, under each of K sets of lengthscales; prepared for many calls.
+
+    With U and V the points less the center of X, and a the inverse squared lengthscales of a set, they are
+    U^2 a - 2 V (U a) + V^2 a: one product of (V, V^2, 1) with what X and the sets alone give.
+    """
 
     center: Array  # (D,)
     U: Array  # X less the center
-    left: Array  # (n, 2 D + 1), the factor of all distances that X alone gives
+    known: Array  # (K n, 2 D + 1), the factor that X and the sets give, in blocks of n rows
     inverse: Array  # (K, D), of the squared lengthscales
-    largest: Array  # (D,), of the squares of U
+    largest: float  # of the squares of U
+    near: float  # what is to be recomputed lies below this, times the largest square of U and V
 
     @staticmethod
     def of(X: Array, lengthscales: Array) -> "Distances":
         """From X, (n, D), under lengthscales (K, D)."""
-        center = X.mean(axis=0)
+        center, inverse = X.mean(axis=0), lengthscales**-2.0
         U = X - center
-        left = np.asfortranarray(np.concatenate([U * U, U, np.ones((len(U), 1))], axis=1))
-        return Distances(center, U, left, lengthscales**-2.0, np.max(U * U, axis=0, initial=0.0))
+        (K, D), n, squares = inverse.shape, len(U), U * U
+        known = np.empty((K, n, 2 * D + 1))
+        np.multiply(inverse[:, None, :], -2.0 * U, out=known[:, :, :D])
+        known[:, :, D : 2 * D] = inverse[:, None, :]
+        known[:, :, -1] = product(inverse, squares.T)
+        near = _NEAR * float(inverse.sum(axis=1).max())
+        return Distances(center, U, known.reshape(K * n, 2 * D + 1), inverse, float(squares.max(initial=0.0)), near)
 
     def to(self, Z: Array) -> Array:
-        """To Z, (m, D): an array (n, K m), one block of m columns per set."""
-        (K, D), m, V = self.inverse.shape, len(Z), Z - self.center
-        right = np.empty((K, m, 2 * D + 1))
-        right[:, :, :D] = self.inverse[:, None, :]
-        np.multiply(right[:, :, :D], V, out=right[:, :, D : 2 * D])
-        np.einsum("kmd,md->km", right[:, :, D : 2 * D], V, out=right[:, :, -1])
-        right[:, :, D : 2 * D] *= -2.0
-        r2 = product(self.left, right.reshape(K * m, 2 * D + 1).T)
-        near = _NEAR * times(self.inverse, np.maximum(self.largest, np.max(V * V, axis=0, initial=0.0)))
-        if r2.min(initial=np.inf) <= near.max():
-            i, column = np.nonzero(r2 <= np.repeat(near, m))
-            r2[i, column] = np.sum(self.inverse[column // m] * (self.U[i] - V[column % m]) ** 2, axis=1)
+        """To Z, (m, D): an array (m, K n), one block of n columns per set."""
+        m, D = Z.shape
+        asked = np.ones((m, 2 * D + 1))
+        V, squares = asked[:, :D], asked[:, D : 2 * D]
+        np.subtract(Z, self.center, out=V)
+        np.multiply(V, V, out=squares)
+        r2 = product(self.known, asked.T).T
+        if r2.min(initial=np.inf) <= self.near * max(self.largest, squares.max(initial=0.0)):
+            self._recompute(r2, V)
         return r2
+
+    def _recompute(self, r2: Array, V: Array) -> None:
+        """Short distances, coordinate by coordinate."""
+        n, sets = len(self.U), range(len(self.inverse))
+        largest = np.maximum(np.max(self.U * self.U, axis=0), np.max(V * V, axis=0))
+        for i, near in zip(sets, _NEAR * times(self.inverse, largest), strict=True):
+            block = r2[:, i * n : (i + 1) * n]
+            row, column = divmod(np.flatnonzero(block <= near), n)
+            block[row, column] = np.sum(self.inverse[i] * (self.U[column] - V[row]) ** 2, axis=1)
 
 
 def _matern52(r2: Array) -> tuple[Array, Array]:
-    r2 = 5.0 * r2
-    a = np.sqrt(r2)
+    k, slope = np.empty_like(r2), np.empty_like(r2)
+    if r2.size <= _AT_ONCE:
+        _fill_matern52(r2, k, slope)
+        return k, slope
+    parts = [a.ravel(order="K") for a in (r2, k, slope)]  # views, of the last two in any case
+    for start in range(0, r2.size, _AT_ONCE):
+        _fill_matern52(*(part[start : start + _AT_ONCE] for part in parts))
+    return k, slope
+
+
+def _fill_matern52(r2: Array, k: Array, slope: Array) -> None:
+    np.multiply(r2, 5.0, out=k)
+    a = np.sqrt(k, out=slope)
     decay = np.exp(-a)
     a += 1.0
     a *= decay
-    r2 *= decay
-    r2 *= 1.0 / 3.0
-    r2 += a
-    a *= -5.0 / 6.0
-    return r2, a
+    k *= decay
+    k *= 1.0 / 3.0
+    k += a
+    slope *= -5.0 / 6.0
 
 
 def _squared_exponential(r2: Array) -> tuple[Array, Array]:

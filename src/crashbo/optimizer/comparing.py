@@ -74,6 +74,9 @@ def _words(state: str) -> str:
 
 def arrays(comparisons: Iterable[Comparison], numbers: Sequence[int], successes: Iterable[int]) -> Comparisons | None:
     """Comparisons by rows of the told trials, for the models; those of trials that are no successes by now wait."""
+    comparisons = tuple(comparisons)
+    if not comparisons:
+        return None
     row, good = {number: i for i, number in enumerate(numbers)}, set(successes)
     kept = [c for c in comparisons if c.better in good and c.worse in good]
     if not kept:

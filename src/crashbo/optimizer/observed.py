@@ -3,6 +3,7 @@
 May import strategies and below.
 """
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
@@ -10,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crashbo.optimizer.comparing import arrays
-from crashbo.optimizer.records import Comparison, Constraint, Trial
+from crashbo.optimizer.records import Comparison, Constraint, Trial, Unmeasured
 from crashbo.optimizer.study import Study
 from crashbo.search.calibration import Calibration
 from crashbo.search.dead_ends import NOWHERE, DeadEnds
@@ -41,24 +42,28 @@ def observations(
     told = [t for t in ordered if t.counts]
     pending = [t for t in ordered if t.state == "pending"]
     constraints, names = study.constraints, study.names
-    cut = [
-        [c.name in t.censored or t.state == "stopped" or (c.censored and t.state == "crash") for c in constraints]
-        for t in told
-    ]
-    reached = np.array([[c.sign * t.reached.get(c.name, np.nan) for c in constraints] for t in told], dtype=float)
-    rises = np.array([[t.rises.get(c.name, np.nan) for c in constraints] for t in told], dtype=float)
-    Y = [[c.sign * t.measured.get(c.name, np.nan) for c in constraints] for t in told]
+    size, nan, sign = (len(told), len(names)), math.nan, study.sign
+    states = np.array([t.state for t in told], dtype=object)
+    Y = np.array([[c.sign * t.measured.get(c.name, nan) for c in constraints] for t in told], dtype=float)
+    # Most studies have none of these.
+    cut, reached, rises = np.zeros(size, dtype=bool), None, None
+    if any(c.censored for c in constraints) or any(t.censored or t.state == "stopped" for t in told):
+        cut = np.array([[_is_cut(t, c) for c in constraints] for t in told], dtype=bool).reshape(size)
+    if any(t.reached for t in told):
+        reached = np.array([[c.sign * t.reached.get(c.name, nan) for c in constraints] for t in told], dtype=float)
+    if any(t.rises for t in told):
+        rises = np.array([[t.rises.get(c.name, nan) for c in constraints] for t in told], dtype=float)
     seen = Observations(
         numbers=tuple(t.number for t in told),
         X=np.array([at(t) for t in told]).reshape(len(told), study.space.dimension),
-        cost=_in_range(np.array([_number(t, study.sign) for t in told], dtype=float)),
-        Y=_in_range(np.array(Y, dtype=float).reshape(len(told), len(names))),
-        succeeded=np.array([t.state == "success" for t in told], dtype=bool),
-        crashed=np.array([t.state == "crash" for t in told], dtype=bool),
-        blame=[[names.index(name) for name in t.blame if name in names] or None for t in told],
-        censored=np.array(cut, dtype=bool).reshape(len(told), len(names)),
-        reached=None if np.isnan(reached).all() else _in_range(reached.reshape(len(told), len(names))),
-        rises=None if np.isnan(rises).all() else _in_range(rises.reshape(len(told), len(names))),
+        cost=_in_range(np.array([_number(t, sign) for t in told], dtype=float)),
+        Y=_in_range(Y.reshape(size)),
+        succeeded=np.asarray(states == "success", dtype=bool),
+        crashed=np.asarray(states == "crash", dtype=bool),
+        blame=[([names.index(name) for name in t.blame if name in names] or None) if t.blame else None for t in told],
+        censored=cut,
+        reached=None if reached is None or np.isnan(reached).all() else _in_range(reached.reshape(size)),
+        rises=None if rises is None or np.isnan(rises).all() else _in_range(rises.reshape(size)),
         stops_at=study.guard,
         kernel=study.kernel,
         pending=np.array([at(t) for t in pending]).reshape(-1, study.space.dimension),
@@ -91,6 +96,15 @@ def goals_of(study: Study, trials: Sequence[Trial]) -> Array:
     costs = [t.cost if isinstance(t.cost, Mapping) else {} for t in trials]
     values = [[cost.get(name, np.nan) for name in study.objectives] for cost in costs]
     return np.asarray(study.signs * np.array(values, dtype=float).reshape(len(trials), len(study.objectives)))
+
+
+def _is_cut(trial: Trial, constraint: Constraint | Unmeasured) -> bool:
+    """Whether what a trial measured of a constraint is only a lower bound."""
+    return (
+        trial.state == "stopped"
+        or constraint.name in trial.censored
+        or (constraint.censored and trial.state == "crash")
+    )
 
 
 def _number(trial: Trial, sign: float) -> float:

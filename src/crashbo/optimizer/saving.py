@@ -147,6 +147,22 @@ def light(memory: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def with_sites_of(memory: dict[str, Any], other: dict[str, Any] | None) -> dict[str, Any]:
+    """A light memory with the sites that another of the same study has for its trials."""
+    sites = None if other is None else (other["crash"] or {}).get("sites")
+    if other is None or sites is None or memory["crash"] is None:
+        return memory
+    row = {number: i for i, number in enumerate(other["numbers"])}
+    old = [row.get(number, -1) for number in memory["numbers"]]
+    moved = [_array_out(np.pad(_array_in(site)[:, : len(row)], ((0, 0), (0, 1)))[:, old]) for site in sites]
+    return {**memory, "crash": {**memory["crash"], "sites": moved}}
+
+
+def known_in(memory: dict[str, Any]) -> set[int]:
+    """Numbers of the trials that there were when a memory as plain values was made."""
+    return {*memory["numbers"], *_numbers_in(memory.get("left_out"))}
+
+
 def _without_sites(warm: dict[str, Any] | None) -> dict[str, Any] | None:
     return warm and {**warm, "sites": None}
 

@@ -63,20 +63,22 @@ class LogGamma:
 
     def with_gradient(self, X: Array) -> ValueAndGradient:
         """log Gamma at X and its gradient."""
-        K = len(self.ensemble.members)
-        logs, slopes = np.tile(self.ensemble.log_weights[:, None], (1, len(X))), np.zeros((K, *X.shape))
+        logs, found = self.ensemble.log_weights[:, None], []
         for j in range(self._constraints):
-            mean, var, in_mean, in_var = self.ensemble.predict_with_gradient(j, X)
+            mean, var, pullback = self.ensemble.predict_with_pullback(j, X)
             spread = var + self.ensemble.scatter(j)[:, None]
             std = np.sqrt(spread)
             z = (self.ensemble.levels(j)[:, None] - mean) / std
             z_wary, by_z, by_var = self._tempered(j, z, var)
             cut = tail(z_wary)
-            logs += cut.log_mass
-            slopes -= (cut.hazard * by_z / std)[:, :, None] * in_mean
-            slopes += (cut.hazard * (by_var - 0.5 * by_z * z / spread))[:, :, None] * in_var
+            logs = logs + cut.log_mass
+            in_mean = cut.hazard * by_z / -std
+            in_var = cut.hazard * by_var + 0.5 * in_mean * z / std
+            found.append((pullback, in_mean, in_var))
         total = _log_sum(logs)
-        return total, np.einsum("km,kmd->md", np.exp(logs - total), slopes)
+        shares = np.exp(logs - total)
+        gradients = [pullback(shares * in_mean, shares * in_var) for pullback, in_mean, in_var in found]
+        return total, gradients[0] if len(gradients) == 1 else np.sum(gradients, axis=0)
 
     def with_crashes(self, X: Array) -> "LogGamma":
         """The same as if trials at X had crashed, at the same hyperparameters."""
@@ -144,26 +146,35 @@ class LogEI:
 
     def __call__(self, X: Array) -> Array:
         """log EI at X."""
-        mean, var = self.cost.predict(0, X)
-        beside = None if self._beside is None else self._beside.at(X)
-        return log_improvement(mean, var, self.eta, self.noise_std, beside)
+        if self._beside is None:
+            return log_improvement(*self.cost.predict(0, X), self.eta, self.noise_std)
+        mean, var, cov = self._beside.with_moments(X)
+        return log_improvement(mean, var, self.eta, self.noise_std, cov)
 
     def with_gradient(self, X: Array) -> ValueAndGradient:
         """log EI at X and its gradient."""
-        mean, var, in_mean, in_var = self.cost.predict_with_gradient(0, X)
-        apart, in_apart = var, in_var
-        if self._beside is not None:
-            cov, in_cov = self._beside.with_gradient(X)
-            difference, least = var - cov, _HARDLY * var
-            apart = np.hypot(difference, least)
-            in_apart = (difference / apart)[:, None] * (in_var - in_cov) + (_HARDLY * least / apart)[:, None] * in_var
-        root = np.sqrt(var + self.noise_std**2)
-        std = apart / root
+        noise_var = self.noise_std**2
+        if self._beside is None:
+            mean, var, pullback = self.cost.predict_with_pullback(0, X)
+            root2 = var + noise_var
+            std = var / np.sqrt(root2)
+            value, rate, in_log_std = self._unit(mean, std)
+            return value, pullback(-rate / std, in_log_std * (1.0 / var - 0.5 / root2))
+        mean, var, cov, pull = self._beside.with_pullback(X)
+        difference, least = var - cov, _HARDLY * var
+        apart, root2 = np.hypot(difference, least), var + noise_var
+        std = apart / np.sqrt(root2)
+        value, rate, in_log_std = self._unit(mean, std)
+        in_apart = in_log_std / apart
+        in_cov = -in_apart * (difference / apart)
+        in_var = in_apart * (_HARDLY * least / apart) - in_log_std * (0.5 / root2) - in_cov
+        return value, pull(-rate / std, in_var, in_cov)
+
+    def _unit(self, mean: Array, std: Array) -> tuple[Array, Array, Array]:
+        """log EI of costs that move by `std`, the slope in their z, and that in log std."""
         z = (self.eta - mean) / std
         value, rate = log_unit_improvement(z)
-        in_std = in_apart / root[:, None] - (0.5 * std / root**2)[:, None] * in_var
-        in_z = (-in_mean - z[:, None] * in_std) / std[:, None]
-        return np.log(std) + value, in_std / std[:, None] + rate[:, None] * in_z
+        return np.log(std) + value, rate, 1.0 - rate * z
 
     @cached_property
     def _beside(self) -> Covariance | None:

@@ -44,11 +44,12 @@ class Calibration:
         z = logit(np.clip(predicted[proposed], 1.0 - _MOST, _MOST))
         inputs = np.stack([z, np.ones_like(z)])
         spreads, usual = np.array([_SLOPE_SPREAD, _SHIFT_SPREAD]), np.array([1.0, 0.0])
-        found = usual.copy()
+        found, precision = usual.copy(), np.diag(spreads**-2.0)
         for _ in range(_STEPS):
             p = expit(found @ inputs)
             slope = inputs @ (~failed[proposed] - p) - (found - usual) / spreads**2
-            step = np.linalg.solve((inputs * p * (1.0 - p)) @ inputs.T + np.diag(spreads**-2.0), slope)
+            (a, b), (_, c) = (inputs * (p * (1.0 - p))) @ inputs.T + precision
+            step = np.array([c * slope[0] - b * slope[1], a * slope[1] - b * slope[0]]) / (a * c - b * b)
             found += np.clip(step, -1.0, 1.0)
             if np.abs(step).max() < _TOLERANCE:
                 break

@@ -70,19 +70,18 @@ class LogEHVI:
         """log EHVI at X and its gradient."""
         logs, moved = np.zeros((len(X), len(self.low))), []
         for j, edges in enumerate(self._edges):
-            mean, var, in_mean, in_var = self.goals.predict_with_gradient(j, X)
+            mean, var, pullback = self.goals.predict_with_pullback(j, X)
             root = np.sqrt(var + self.noise_std[j] ** 2)
             std = var / root
             band = log_bands((edges.levels - mean[:, None]) / std[:, None], edges.low, edges.high)
             logs += band.log_height + (np.log(std) - np.log(self.units[j]))[:, None]
-            in_std = (1.0 / root - 0.5 * std / root**2)[:, None] * in_var
-            moved.append((band, in_mean / std[:, None], in_std / std[:, None]))
+            moved.append((band, pullback, -1.0 / std, 1.0 / var - 0.5 / root**2))
         total = _log_sum(logs)
         shares = np.exp(logs - total[:, None])
         gradient = np.zeros_like(X)
-        for band, in_mean, in_std in moved:
-            gradient -= np.einsum("mk,mk->m", shares, band.by_mean)[:, None] * in_mean
-            gradient += np.einsum("mk,mk->m", shares, band.by_std)[:, None] * in_std
+        for band, pullback, per_mean, per_var in moved:
+            by_mean, by_std = (np.einsum("mk,mk->m", shares, slope) for slope in (band.by_mean, band.by_std))
+            gradient += pullback(by_mean * per_mean, by_std * per_var)
         return total, gradient
 
     @cached_property

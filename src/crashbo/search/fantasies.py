@@ -41,8 +41,10 @@ class Fantasies:
     def of(improvement: LogEI, X: Array) -> "Fantasies":
         """Before any is chosen."""
         cost = improvement.cost
-        mean, var = cost.predict(0, X)
-        beside = None if improvement.incumbent is None else cost.covariance_with(0, improvement.incumbent).at(X)
+        if improvement.incumbent is None:
+            (mean, var), beside = cost.predict(0, X), None
+        else:
+            mean, var, beside = cost.covariance_with(0, improvement.incumbent).with_moments(X)
         return Fantasies(improvement, X, cost.moments[0].root_of_reduction(X), mean, var, improvement.eta, beside)
 
     def log_gain(self) -> Array:

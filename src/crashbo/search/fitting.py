@@ -41,6 +41,7 @@ _LOG_UNEXPECTED = float(np.log(0.2))  # of the probability of an outcome, likewi
 _UNSURE = 200  # trials past which the uncertainty of the hyperparameters is neglected
 _REFINED = 0.05  # nats: gain of a step with many trials below which it was the last
 _FEW_SWEEPS = 20  # of EP with many trials, at most
+_NEARBY = 3  # sweeps of EP with many trials, past which its next run begins where this one ended
 _STEPS = 10  # evaluations of the evidence with many trials, at most: what three seconds for a first ask allow
 # fitted: on eight families of crashbo.problems in 2 to 6 dimensions, seeds 0 to 4, after 10 to 50 trials. A measured
 # cause was taken for a bystander in one of 340 cases, after ten trials; a bystander was found out in 31 of 41
@@ -107,7 +108,8 @@ def _of_many(
     """Both models of those among many trials that matter most.
 
     Until the next fit they know the trials that they knew at the last one, and all that came since. What is kept in
-    memory does not change in between, so that a study need not be saved as a whole after each of many trials.
+    memory changes in between only when EP had come far from it, so that a study need not be saved as a whole after each
+    of many trials.
     """
     if memory is not None and memory.told == seen.digest((*memory.numbers, *memory.left_out)):
         left_out = set(memory.left_out)
@@ -116,8 +118,8 @@ def _of_many(
         memory, start = _started(memory, told, doubtful and _is_doubtful(told.seen, told.data))
         found = None if memory is None or start is None else _held(told, memory, start)
         if memory is not None and found is not None:
-            light = start is not None and start.sites is None  # as it came from a storage
-            return _assembled(told, found, _remembered(told.seen, found, memory, seen) if light else memory)
+            far = start is None or start.sites is None or found.sweeps > _NEARBY  # without sites it came from a storage
+            return _assembled(told, found, _remembered(told.seen, found, memory, seen) if far else memory)
     few = seen.only(selection.about_the_best(seen.ranked, selection.FEW, np.ones(seen.X.shape[1])))
     first = _of_all(few, _to_be_fitted(memory), cost_prior, crash_prior, posterior, doubtful)
     told = Prepared.of(_chosen(seen, first), crash_prior)
@@ -153,6 +155,12 @@ class _Found(NamedTuple):
     bystander: BystanderMemory | None
     labels: Ensemble | None  # where what is measured is not the cause
     noise_is_open: bool = False
+
+    @property
+    def sweeps(self) -> int:
+        """Of EP, in the posterior that took the most."""
+        both = (self.ensemble,) if self.labels is None else (self.ensemble, self.labels)
+        return max(ensemble.members[0].ep.sweeps for ensemble in both)
 
 
 def _started(memory: Memory | None, told: Prepared, doubtful: bool) -> tuple[Memory | None, Warm | None]:
@@ -407,5 +415,6 @@ def _aligned(warm: Warm | None, memory: Memory, seen: Observations, rows: int) -
         return warm
     row = {number: i for i, number in enumerate(memory.numbers)}
     old = [row.get(number, -1) for number in seen.numbers] + [-1] * (rows - len(seen.numbers))
-    padded = (np.pad(site, ((0, 0), (0, 1))) for site in warm.sites)
-    return replace(warm, sites=Sites(*(site[:, old] for site in padded)))
+    padded = np.zeros((2, len(warm.sites.tau), len(warm.sites.tau[0]) + 1))
+    padded[:, :, :-1] = warm.sites
+    return replace(warm, sites=Sites(*padded[:, :, old]))

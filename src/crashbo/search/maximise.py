@@ -26,7 +26,7 @@ _MOVED = 0.3  # share of the coordinates that half of the perturbations move
 # ascent predicts little and gains much.
 # fitted: benchmarks/quality.py --problems eggcrate2d-corner --seeds 40: with 5, 11 ended above 0.05; with 30 three, as
 # without
-_HOPELESS = 30.0
+HOPELESS = 30.0
 
 
 def spread_points(n: int, dimension: int, *, rng: np.random.Generator) -> Array:
@@ -71,22 +71,28 @@ def ascend(
     widths: Array | None = None,
     evaluations: int = EVALUATIONS,
     enough: float = ENOUGH,
+    hopeless: float = HOPELESS,
     around: Array | None = None,
 ) -> Array:
     """Where quasi-Newton ascent leads from each start, moving only the `free` coordinates between low and high.
 
-    `widths` are the relative length scales of the coordinates: the first steps are longer along wide ones. With
-    `around` each start keeps all coordinates within so much of where it began, and none ends because another is ahead.
+    `widths` are the relative length scales of the coordinates: the first steps are longer along wide ones. A start is
+    `hopeless` that would stay below the best if it gained so many times what it predicts. With `around` each start
+    keeps all coordinates within so much of where it began, and none ends because another is ahead.
     """
     if len(starts) == 0 or not free.any():
         return starts
     unit = np.ones(int(free.sum())) if widths is None else np.sqrt(widths[free] / widths[free].max())
 
     def negative(moved: Array, rows: NDArray[np.intp]) -> tuple[Array, Array]:
-        X = starts[rows]
-        X[:, free] = moved * unit
+        X = moved * unit
+        if not all_free:
+            X, some = starts[rows], X
+            X[:, free] = some
         value, gradient = objective(X)
-        return -value, -gradient[:, free] * unit
+        return -value, (gradient if all_free else gradient[:, free]) * -unit
+
+    all_free = bool(free.all())
 
     low, high = np.zeros(len(free)) if low is None else low, np.ones(len(free)) if high is None else high
     if around is not None:
@@ -99,7 +105,7 @@ def ascend(
         evaluations=evaluations,
         enough=enough,
         reach=_REACH,
-        hopeless=_HOPELESS if around is None else np.inf,
+        hopeless=hopeless if around is None else np.inf,
     )
     ends = starts.copy()
     ends[:, free] = np.clip(found.x * unit, low[..., free], high[..., free])

@@ -167,24 +167,22 @@ class LogEubo:
 
     def __call__(self, X: Array) -> Array:
         """At X."""
-        mean, var = self.cost.predict(0, X)
-        var = self._apart(var, self._beside.at(X))
+        mean, var, cov = self._beside.with_moments(X)
+        var = self._apart(var, cov)
         std = var / np.sqrt(var + self.scatter**2)
         value: Array = np.log(std) + log_unit_improvement((self._mean - mean) / std)[0]
         return value
 
     def with_gradient(self, X: Array) -> ValueAndGradient:
         """At X, and its gradient."""
-        mean, var, in_mean, in_var = self.cost.predict_with_gradient(0, X)
-        cov, in_cov = self._beside.with_gradient(X)
-        var, in_var = self._apart(var, cov), (1.0 + _HARDLY) * in_var - 2.0 * in_cov
+        mean, var, cov, pull = self._beside.with_pullback(X)
+        var = self._apart(var, cov)
         seen = var + self.scatter**2
         std = var / np.sqrt(seen)
         z = (self._mean - mean) / std
         value, rate = log_unit_improvement(z)
-        in_std = (std * (1.0 / var - 0.5 / seen))[:, None] * in_var
-        in_z = (-in_mean - z[:, None] * in_std) / std[:, None]
-        return np.log(std) + value, in_std / std[:, None] + rate[:, None] * in_z
+        in_apart = (1.0 - rate * z) * (1.0 / var - 0.5 / seen)
+        return np.log(std) + value, pull(-rate / std, (1.0 + _HARDLY) * in_apart, -2.0 * in_apart)
 
     def _apart(self, var: Array, cov: Array) -> Array:
         """Variance of the difference."""

@@ -32,8 +32,8 @@ class _Cheapness:
         return -self.cost.predict(0, X)[0] / self._unit
 
     def with_gradient(self, X: Array) -> tuple[Array, Array]:
-        mean, _, in_mean, _ = self.cost.predict_with_gradient(0, X)
-        return -mean / self._unit, -in_mean / self._unit
+        mean, _, pullback = self.cost.predict_with_pullback(0, X)
+        return -mean / self._unit, pullback(np.full(len(X), -1.0 / self._unit), np.zeros(len(X)))
 
     @property
     def _unit(self) -> float:
@@ -52,9 +52,10 @@ class _Compromise:
         return -self._joined(means)[0]
 
     def with_gradient(self, X: Array) -> tuple[Array, Array]:
-        found = [self.front.cost.predict_with_gradient(j, X) for j in range(len(self.weights))]
+        found = [self.front.cost.predict_with_pullback(j, X) for j in range(len(self.weights))]
         value, slopes = self._joined(np.column_stack([mean for mean, *_ in found]))
-        return -value, -np.einsum("mj,jmd->md", slopes, np.stack([in_mean for _, _, in_mean, _ in found]))
+        parts = [pull(-slope, np.zeros(len(X))) for slope, (*_, pull) in zip(slopes.T, found, strict=True)]
+        return -value, np.sum(parts, axis=0)
 
     def _joined(self, means: Array) -> tuple[Array, Array]:
         """The value, and its slopes in the goals, (m, M)."""

@@ -57,18 +57,20 @@ class Score:
 
     def __call__(self, utility: Array, log_gamma: Array) -> Array:
         """The score of points."""
-        price = np.log1p((self.price - 1.0) * -np.expm1(log_gamma))
-        return utility + self.weight * log_gamma - price + self.steepness * self._shortfall(log_gamma)
+        price = np.log1p((1.0 - self.price) * np.expm1(log_gamma))
+        score: Array = utility + self.weight * log_gamma - price
+        return score if self.log_floor == -np.inf else score + self.steepness * self._shortfall(log_gamma)
 
     def with_gradient(self, utility: tuple[Array, Array], gamma: tuple[Array, Array]) -> tuple[Array, Array]:
         """The score of points and its gradient, from those of its two terms."""
         dearer, p = self.price - 1.0, np.exp(gamma[0])
-        pull = self.weight + dearer * p / (1.0 + dearer * (1.0 - p))
-        pull += np.where(gamma[0] < self.log_floor, self.steepness, 0.0)
+        pull = self.weight + dearer * p / (self.price - dearer * p)
+        if self.log_floor > -np.inf:
+            pull += np.where(gamma[0] < self.log_floor, self.steepness, 0.0)
         return self(utility[0], gamma[0]), utility[1] + pull[:, None] * gamma[1]
 
     def _shortfall(self, log_gamma: Array) -> Array:
-        return np.minimum(log_gamma - self.log_floor, 0.0) if np.isfinite(self.log_floor) else np.zeros_like(log_gamma)
+        return np.minimum(log_gamma - self.log_floor, 0.0)
 
 
 @dataclass(frozen=True)

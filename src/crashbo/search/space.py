@@ -87,12 +87,12 @@ class Space:
             raise ValueError(f"space must have a parameter to choose; got contexts alone: {listed(space)}. Add one.")
         return made
 
-    @property
+    @cached_property
     def dimension(self) -> int:
         """Coordinates in the unit cube."""
         return sum(p.width for p in self.parameters.values())
 
-    @property
+    @cached_property
     def continuous(self) -> NDArray[np.bool_]:
         """Which coordinates may take any value in [0, 1]."""
         return np.concatenate(
@@ -257,6 +257,8 @@ class Space:
 
     def snapped(self, U: Array) -> Array:
         """The nearest points that params have, rules aside."""
+        if self._is_cube:
+            return np.minimum(np.maximum(U, 0.0), 1.0)
         out = np.array(U, dtype=float)
         for name, p, at in self._slices():
             out[:, at] = p.encode(self.fixed[name]) if name in self.fixed else p.snap(out[:, at])
@@ -325,6 +327,8 @@ class Space:
 
     def evened(self, U: Array) -> Array:
         """Points spread evenly over the params, rules aside."""
+        if self._is_cube:
+            return self.snapped(U)
         out = np.array(U, dtype=float)
         for _, p, at in self._slices():
             out[:, at] = p.even(out[:, at])
@@ -417,6 +421,12 @@ class Space:
             places[name] = slice(start, start + p.width)
             start += p.width
         return places
+
+    @cached_property
+    def _is_cube(self) -> bool:
+        """Whether every point of the unit cube has params: all are floats that always exist, and none is fixed."""
+        anywhere = all(type(p) is Float and p.step is None for p in self.parameters.values())
+        return anywhere and not self.fixed and not self.conditions.conditional
 
     def _slices(self) -> Iterator[tuple[str, Parameter, slice]]:
         for name, p in self.parameters.items():

@@ -236,8 +236,7 @@ def with_pending(cost: Posterior, pending: Array) -> Posterior:
     if isinstance(cost, ComparedPosterior):
         return cost.imagined(pending)
     means = np.stack([cost.predict(j, pending)[0] for j in range(len(cost.hypers))])
-    data = stacked_data(np.vstack([cost.data.X, pending]), np.hstack([cost.data.Y, means]))
-    return latent.condition(data, cost.hypers)
+    return latent.imagined(cost, pending, means)
 
 
 def without_pending(cost: Posterior, n: int) -> Posterior:

@@ -29,6 +29,7 @@ its own `CrashSampler`. What is stored where:
 | | `crashbo:compared:ID` | a comparison of two trials: which was better, when, by whom, and whether it was taken back |
 | | `crashbo:halted` | that no trial is handed out at the bench: since when, by whom and why |
 | study, system attribute | `crashbo:memory:MODELS` | hyperparameters of the last fit, with which other workers begin |
+| study, system attribute | `crashbo:fitting:MODELS` | who fits them now, to how many trials, until when at most |
 
 How a stored trial is read (`records`):
 

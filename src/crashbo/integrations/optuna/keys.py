@@ -17,5 +17,5 @@ ASKED = "crashbo:asked"  # what else such a request said
 WHO, ORDER = "crashbo:who", "crashbo:order"  # who told a trial, and its place in the order of all that was told
 SETTINGS, CORRECTED = "crashbo:settings", "crashbo:corrected:"
 HALTED = "crashbo:halted"
-MEMORY = "crashbo:memory:"  # and a digest of what the models are of
+MEMORY, FITTING = "crashbo:memory:", "crashbo:fitting:"  # and a digest of what the models are of
 COMPARED = "crashbo:compared:"

@@ -216,12 +216,15 @@ class CrashSampler(BaseSampler):
             snapshot = Snapshot.of(reading, axes, settings, without=trial.number)
             key = (id(study._storage), study.study_name, tuple(axes.names), tuple(snapshot.study.names))
             before = memories.recalled(study, snapshot, self._memories.get(key))
-            chosen, memory = snapshot.ask(fixed, TrialSeed(seed, trial.number, turn), before)
-            self._memories[key] = memory
-            memories.keep(study, snapshot, before, memory)
+            if before.stale:
+                snapshot = Snapshot.of(Reading.of(study), axes, settings, without=trial.number)
+            chosen, memory = snapshot.ask(fixed, TrialSeed(seed, trial.number, turn), before.memory)
+            self._memories[key] = memories.kept(study, snapshot, before, memory)
             chosen = replace(chosen, again=deaths.tries_again(trial))  # it may ask for more than the dead one had asked
             self._publish(study, trial, chosen)
-            if not self._contested(study, trial, partial(self._rivals, study, trial, snapshot, chosen)):
+            # Two that measure the best again for its noise at the same moment do so for nothing: the later one chooses
+            # once more, knowing of the other. What then repeats a trial all the same has no other choice.
+            if not self._contested(study, trial, partial(self._rivals, study, trial, snapshot, chosen, turn == 0)):
                 break
             reading = Reading.of(study)
         else:  # let the others see it in any case
@@ -248,9 +251,11 @@ class CrashSampler(BaseSampler):
             waited += _LOOK_AGAIN
         return False
 
-    def _rivals(self, study: OptunaStudy, trial: FrozenTrial, snapshot: Snapshot, chosen: Suggestion) -> list[int]:
+    def _rivals(
+        self, study: OptunaStudy, trial: FrozenTrial, snapshot: Snapshot, chosen: Suggestion, repeats: bool
+    ) -> list[int]:
         under_way = [t for t in stored.pending(study, snapshot.settings) if t.number != trial.number]
-        return snapshot.rivals(chosen, under_way)
+        return snapshot.rivals(chosen, under_way, repeats=repeats)
 
     def _publish(self, study: OptunaStudy, trial: FrozenTrial, chosen: Suggestion) -> None:
         storage = study._storage

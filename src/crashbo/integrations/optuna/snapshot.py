@@ -184,17 +184,18 @@ class Snapshot:
         params |= {name: value for name, value in fixed.items() if name in params}
         return Suggestion(params, trial.origin, p_safe, p_model, bool(trial.admissible), against=trial.against)
 
-    def rivals(self, suggestion: Suggestion, under_way: Sequence[Trial]) -> list[int]:
+    def rivals(self, suggestion: Suggestion, under_way: Sequence[Trial], *, repeats: bool = False) -> list[int]:
         """Numbers of pending trials that others placed near the suggestion after this snapshot was taken.
 
-        A point that repeats a told trial does so on purpose: with its budget spent, a study repeats what is proven.
+        A point that repeats a told trial does so on purpose: with its budget spent, a study repeats what is proven. It
+        has rivals only where `repeats` says so.
         """
         x = self._at(self.axes.inward(suggestion.params))
         known = {t.number: t.params for t in self.trials}
         placed = {t.number: self.axes.inward(t.params) for t in under_way if self.axes.place(t.params)}
         news = {number: params for number, params in placed.items() if known.get(number) != params}
         near = [number for number, params in news.items() if np.abs(self._at(params) - x).max() < _NEAR]
-        return [] if near and self._repeats(x) else near
+        return [] if near and not repeats and self._repeats(x) else near
 
     def _repeats(self, x: Any) -> bool:
         """Whether a told trial was at x."""
