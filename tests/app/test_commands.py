@@ -40,7 +40,9 @@ def test_a_study_by_hand_from_new_to_best(crashbo, tmp_path):
     assert best["best"]["cost"] == -0.71
     assert 0 <= best["recommended"]["p_safe"] <= 1
     level = json.loads(crashbo("thresholds", "--json")[1])["current"]
-    assert level["interval"][0] <= level["value"] <= level["interval"][1]
+    low, high = level["interval"]
+    assert low <= level["value"]
+    assert high is None or level["value"] <= high  # open: so few crashes bound nothing
     assert [t["state"] for t in json.loads(crashbo("trials", "--json")[1])] == ["success", "crash", "void"]
     assert "tripped" in crashbo("trials")[1]
     table = tmp_path / "old.csv"

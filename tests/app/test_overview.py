@@ -74,7 +74,9 @@ def test_the_past_is_the_study_as_it_was(told, overview):
     assert [t.number for t in before.told] == list(range(7))
     level = before.levels()["current"]
     assert (level.told, level.number) == (7, 6)
-    assert level.interval[0] <= level.value <= level.interval[1]
+    low, high = level.interval
+    assert low <= level.value
+    assert high is None or level.value <= high  # open: so few crashes bound nothing
     assert history_points(3) == [1, 2, 3]
     assert history_points(0) == []
     assert len(history_points(5000)) < 30
