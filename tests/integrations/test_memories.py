@@ -8,6 +8,7 @@ import optuna
 import pytest
 from studies import TRIPS_AT, current_of, height_of
 
+import crashbo
 from crashbo.integrations.optuna import CrashSampler, keys, memories
 from crashbo.integrations.optuna.spaces import Axes
 from crashbo.integrations.optuna.stored import Reading
@@ -34,8 +35,8 @@ def stored(tmp_path, monkeypatch):
     return study
 
 
-def worker(study):
-    sampler = CrashSampler(["current"], seed=0, space=SPACE)
+def worker(study, constraint="current"):
+    sampler = CrashSampler([constraint], seed=0, space=SPACE)
     return optuna.load_study(study_name=study.study_name, storage=study._storage, sampler=sampler)
 
 
@@ -60,6 +61,16 @@ def test_a_worker_that_joins_begins_with_what_another_has_learnt(stored, monkeyp
     trial = second.ask(SPACE)
     assert fitted_by(second)["fitted_at"] == 45
     assert set(trial.params) == {"knee", "hip"}
+
+
+@pytest.mark.parametrize(
+    ("said", "learnt", "value"), [("threshold", "threshold", 3.0 * TRIPS_AT), ("noise", "noise_std", 1.0)]
+)
+def test_what_was_learnt_with_another_threshold_or_noise_is_not_taken_over(stored, said, learnt, value):
+    worker(stored).ask(SPACE)
+    other = worker(stored, crashbo.Constraint("current", **{said: value}))
+    other.ask(SPACE)
+    assert fitted_by(other)["views"]["hypers"][0][0][learnt] == value
 
 
 def test_a_memory_is_read_and_written_no_more_often_than_hyperparameters_are_fitted(stored, monkeypatch):

@@ -167,3 +167,13 @@ def test_so_it_does_in_a_saved_study_and_between_fits(n):
 def test_a_given_threshold_that_explains_the_crashes_is_kept():
     optimizer = told(40, cause=True, names=[Constraint("load", threshold=-0.3)])
     assert not is_bystander(optimizer)
+
+
+def test_a_given_threshold_before_which_it_crashes_is_a_finding():
+    optimizer = told(40, cause=True, names=GIVEN[:1])
+    (finding,) = optimizer.check()
+    assert finding.kind == "cause"
+    assert finding.words.startswith(
+        "Crashes begin before load reaches its threshold as given: from about -0.2"
+    )  # -0.3 is true
+    assert "let it be learnt" in finding.remedy

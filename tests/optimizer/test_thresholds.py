@@ -166,3 +166,22 @@ def test_a_success_beyond_the_interval_opens_it_only_where_noise_cannot_explain_
     )
     level = Threshold(seen, optimizer.view.study.constraints[0], 0)
     assert level.interval[1] == (math.inf if is_open else max(found, level.proven, level.value))
+
+
+@pytest.mark.parametrize("side", ["above", "below"])
+def test_a_pair_that_a_success_lies_beyond_still_has_its_ends_in_order(side):
+    sign = 1.0 if side == "above" else -1.0
+    given = crashbo.Constraint("load", side=side, threshold=tuple(sorted((sign * 10.5, sign * 12.0))))
+    level = told(lambda x, y, _: smooth(x, y) > 13.5, lambda x, y: sign * smooth(x, y), constraints=[given]).thresholds[
+        "load"
+    ]
+    low, high = level.interval
+    assert low <= level.value <= high
+    assert {low, high} <= {sign * 10.5, sign * 12.0}
+
+
+@pytest.mark.parametrize("reading", [smooth, lambda x, y: 5.0])
+@pytest.mark.parametrize("trials", [1, 8])
+def test_what_nothing_bounds_is_at_least_what_was_proven(reading, trials):
+    level = told(lambda x, y, _: False, reading, trials=trials).thresholds["load"]
+    assert level.interval == (level.proven, math.inf)

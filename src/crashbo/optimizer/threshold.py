@@ -70,6 +70,8 @@ class Threshold:
             self.value = None if found is None else constraint.sign * (found + view.risen)
             if self.learned and self.value is not None and self.proven is not None:
                 self.value = constraint.sign * max(constraint.sign * self.value, constraint.sign * self.proven)
+            if isinstance(known, tuple) and self.value is not None:
+                self.value = min(max(self.value, known[0]), known[1])
 
     @cached_property
     def proven(self) -> float | None:
@@ -114,10 +116,10 @@ class Threshold:
         # The value is a median with all else held, the interval is not: keep the one within the other.
         low, high = min(low, sign * self.value), max(high, sign * self.value)
         if self.proven is not None and causes.silent[self._j] > _LIKELIER:
-            low = max(low, sign * self.proven)
+            low = sign * self.proven  # crashes say nothing of it, and successes no more than this
         if isinstance(known, tuple):
-            bounds = sorted(sign * end for end in known)
-            low, high = max(low, bounds[0]), min(high, bounds[1])
+            least, most = sorted(sign * end for end in known)
+            low, high = (min(max(end, least), most) for end in (low, high))
         return (low, high) if sign > 0 else (-high, -low)
 
     @property

@@ -121,6 +121,6 @@ def _worker() -> str:
 
 
 def _key(prefix: str, snapshot: Snapshot) -> str:
-    """By the parameters and the constraints of the models."""
-    models = repr((snapshot.axes.names, snapshot.study.names))
+    """By the parameters and the constraints of the models, with all that is given of them."""
+    models = repr((snapshot.axes.names, snapshot.study.constraints, snapshot.study.noise))
     return f"{prefix}{zlib.crc32(models.encode()):08x}"

@@ -14,7 +14,7 @@ from crashbo.optimizer.checks.finding import Finding, amount, listed, named
 from crashbo.optimizer.records import Constraint, Trial
 from crashbo.optimizer.view import View
 from crashbo.search.lapses import lapses
-from crashbo.search.surrogates import Surrogates
+from crashbo.search.surrogates import BystanderMemory, Surrogates
 
 Array = NDArray[np.float64]
 
@@ -31,7 +31,7 @@ _FEW = 3  # judgement: fewer crashes say little of their cause
 def surprising(view: View) -> Iterator[Finding]:
     """Crashes where all other trials make P(safe) high: by chance, or of something that nobody measures."""
     seen = view.seen
-    if view.models is None or seen is None:
+    if view.models is None or seen is None or _kept_lower(view) is not None:
         return
     found = lapses(seen, view.models)
     if found.evidence < _LEAST_CRASHES:
@@ -132,9 +132,12 @@ def glitches(view: View) -> Iterator[Finding]:
 
 
 def cause(view: View) -> Iterator[Finding]:
-    """Whether what is measured explains none of the crashes."""
+    """Whether what is measured explains none of the crashes, or only by a lower threshold than the one given."""
     study = view.study
     crashes = tuple(t.number for t in view.trials if t.state == "crash")
+    if (kept := _kept_lower(view)) is not None:
+        yield from _before_given(view, kept, crashes)
+        return
     names = [c.name for c in study.measured]
     if len(crashes) < _FEW or not names or any(t.blame for t in view.trials) or _is_explained(view):
         return
@@ -154,6 +157,28 @@ def cause(view: View) -> Iterator[Finding]:
         # Against the crash model alone, as the evidence of crashes by chance is: the odds are of all other causes.
         strength=min(max(evidence, _lead(view) or 0.0) - _LEAST_CAUSE, _MOST),
     )
+
+
+def _before_given(view: View, kept: BystanderMemory, crashes: tuple[int, ...]) -> Iterator[Finding]:
+    """Thresholds that were given, and before which it crashes."""
+    assert kept.ensemble is not None
+    for c, learnt in zip(view.study.constraints, kept.ensemble.hypers[0], strict=True):
+        least = np.min(c.given) if isinstance(c, Constraint) and c.given is not None else -np.inf
+        if isinstance(c, Constraint) and learnt.threshold < least:
+            level = c.sign * learnt.threshold
+            yield Finding(
+                "cause",
+                f"Crashes begin before {c.name} reaches its threshold as given: from about {level:.4g} on.",
+                crashes,
+                "Check the threshold, or let it be learnt. If the machine jumps over it, leave it: P(safe) heeds both.",
+                strength=min(kept.lead, _MOST),
+            )
+
+
+def _kept_lower(view: View) -> BystanderMemory | None:
+    """What the search knows of a lower threshold than the one given, where it goes by that."""
+    kept = None if view.models is None else view.models.memory.bystander
+    return None if kept is None or kept.lower is None else kept
 
 
 def _is_explained(view: View) -> bool:
