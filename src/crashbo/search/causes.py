@@ -56,8 +56,7 @@ class Scale:
     def of(posterior: Posterior, p: Parametrisation, warp: Warp | None, log_prior: float, y: Array) -> "Scale":
         """The scale of a fit to warped readings; y are the readings."""
         slopes = 0.0 if warp is None else float(np.sum(np.log(warp.rate(y[~np.isnan(y)]))))
-        log_posterior = posterior.log_evidence + p.log_prior(p.inside(posterior.hypers[0]))[0]
-        return Scale(posterior, p, warp, log_posterior + slopes + log_prior)
+        return Scale(posterior, p, warp, _log_posterior(posterior, p) + slopes + log_prior)
 
     @cached_property
     def profile(self) -> Profile:
@@ -75,7 +74,7 @@ class Scale:
     def log_odds_of_jump(self) -> float:
         """Log odds that the machine jumps over its threshold, against the crash model."""
         of, p = self.posterior, self.parametrisation
-        crossed = of.log_evidence + p.log_prior(p.inside(of.hypers[0]))[0] + self.profile.log_width
+        crossed = _log_posterior(of, p) + self.profile.log_width
         return math.log(_JUMPS) + jumps.log_posterior(of, p, _ALONG) - crossed
 
 
@@ -182,6 +181,11 @@ def causes(models: Surrogates) -> Causes:
         Hypothesis(beside.posterior, (1.0 - p_rival) * (1.0 - share), tuple(best), beside=True),
     )
     return Causes(alone, innocent, jumped, both, mixed, seen.numbers)
+
+
+def _log_posterior(posterior: Posterior, p: Parametrisation) -> float:
+    """Of one function's data and hyperparameters."""
+    return posterior.log_evidence + p.log_prior(p.inside(posterior.hypers[0]))[0]
 
 
 def _only(profile: Profile | None) -> tuple[tuple[Profile, float], ...]:

@@ -163,8 +163,7 @@ def _before_given(view: View, kept: BystanderMemory, crashes: tuple[int, ...]) -
     """Thresholds that were given, and before which it crashes."""
     assert kept.ensemble is not None
     for c, learnt in zip(view.study.constraints, kept.ensemble.hypers[0], strict=True):
-        least = np.min(c.given) if isinstance(c, Constraint) and c.given is not None else -np.inf
-        if isinstance(c, Constraint) and learnt.threshold < least:
+        if isinstance(c, Constraint) and c.given is not None and learnt.threshold < np.min(c.given):
             level = c.sign * learnt.threshold
             yield Finding(
                 "cause",
@@ -177,7 +176,7 @@ def _before_given(view: View, kept: BystanderMemory, crashes: tuple[int, ...]) -
 
 def _kept_lower(view: View) -> BystanderMemory | None:
     """What the search knows of a lower threshold than the one given, where it goes by that."""
-    kept = None if view.models is None else view.models.memory.bystander
+    kept = _kept(view)
     return None if kept is None or kept.lower is None else kept
 
 
@@ -189,8 +188,13 @@ def _is_explained(view: View) -> bool:
 
 def _lead(view: View) -> float | None:
     """By how many nats, when it was last fitted, a function of its own explained the labels better."""
-    kept = None if view.models is None else view.models.memory.bystander
+    kept = _kept(view)
     return None if kept is None else kept.lead
+
+
+def _kept(view: View) -> BystanderMemory | None:
+    """What the search knows of rivals of the crash model."""
+    return None if view.models is None else view.models.memory.bystander
 
 
 def _limit(view: View, models: Surrogates, j: int, c: Constraint) -> float | None:
