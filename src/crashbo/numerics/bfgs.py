@@ -13,9 +13,10 @@ Coordinates at a bound that the gradient pushes outwards stay there. (SciPy's L-
 several times the overhead for functions that take a millisecond, and importing it takes longer than all else here.)
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,83 +70,115 @@ def minimise(
         hopeless: where only the best end counts: a start ends that would stay behind the best of all if it gained this
             many times the predicted gain.
     """
-    ends, values = np.array(starts), np.empty(len(starts))
-    rows, low, high = np.arange(len(ends)), np.broadcast_to(low, ends.shape), np.broadcast_to(high, ends.shape)
-    x, (values[:], g) = ends.copy(), objective(ends, rows)
-    f, used, lowest = values.copy(), 1, float(np.fmin.reduce(values))
+    ends, rows = np.array(starts), np.arange(len(starts))
+    low, high = np.broadcast_to(low, ends.shape), np.broadcast_to(high, ends.shape)
+    x, (values, g) = ends.copy(), objective(ends, rows)
+    values, used, lowest = np.array(values), 1, float(np.fmin.reduce(values))
     H = np.tile(np.eye(x.shape[1]), (len(x), 1, 1)) if metric is None else metric()
-    fresh = np.full(len(x), metric is None)  # starts with no knowledge of the curvature yet
-    idle = np.zeros(len(x), dtype=int)
-    d, t = np.zeros_like(x), np.ones(len(x))
-    failed = np.zeros(len(x), dtype=bool)  # starts of which a step from the present point failed
-    alive = np.isfinite(f) & np.isfinite(g).all(axis=1)
-    turned = alive  # starts that need a new direction
+    finite = np.isfinite(values) & np.isfinite(g).all(axis=1)
+    active = [_Start(f, metric is None, ok) for f, ok in zip(values.tolist(), finite.tolist(), strict=True)]
+    d = np.zeros_like(x)
     while True:
-        if turned.any():
-            d_new, slope = _direction(x, g, H, low, high)
-            most = reach / np.maximum(np.abs(d_new).max(axis=1), 1e-300)
-            t_new = np.where(fresh, most, np.minimum(most, 1.0))
-            going = (slope < 0.0) & ((slope <= -2.0 * enough) | (idle == 0))
-            if used >= _BEGUN and hopeless < np.inf:
-                going &= f + 0.5 * hopeless * slope <= lowest
-            if turned.all():
-                d, t, alive = d_new, t_new, alive & going
-            else:
-                d, t = np.where(turned[:, None], d_new, d), np.where(turned, t_new, t)
-                alive = np.where(turned, alive & going, alive)
-        if not alive.all():  # those that ended leave the batch
-            at = rows[~alive]
-            ends[at], values[at] = x[~alive], f[~alive]
-            kept: list[Any] = [a[alive] for a in (rows, x, f, g, H, d, t, low, high, idle, fresh, failed)]
-            rows, x, f, g, H, d, t, low, high, idle, fresh, failed = kept
-        if used >= evaluations or not len(rows):
-            ends[rows], values[rows] = x, f
+        if turned := [i for i, start in enumerate(active) if start.turned]:
+            d_new, slopes, lengths = _direction(x, g, H, low, high)
+            d[_index(turned, len(d))] = d_new[_index(turned, len(d))]
+            for i in turned:
+                start, slope, most = active[i], slopes[i], reach / max(lengths[i], 1e-300)
+                start.t = most if start.fresh else min(most, 1.0)
+                start.alive &= slope < 0.0 and (slope <= -2.0 * enough or start.idle == 0)
+                if used >= _BEGUN and hopeless < np.inf:
+                    start.alive &= start.f + 0.5 * hopeless * slope <= lowest
+        alive = [i for i, start in enumerate(active) if start.alive]
+        if len(alive) < len(active):  # those that ended leave the batch
+            ends[rows], values[rows] = x, [start.f for start in active]
+            rows, x, g, H, d, low, high = (a[alive] for a in (rows, x, g, H, d, low, high))
+            active = [active[i] for i in alive]
+        if used >= evaluations or not active:
+            ends[rows], values[rows] = x, [start.f for start in active]
             return Descent(ends, values, used)
+        t = np.array([start.t for start in active])
         x_new = np.minimum(np.maximum(x + t[:, None] * d, low), high)
         f_new, g_new = objective(x_new, rows)
         used += 1
-        s, y = x_new - x, g_new - g
-        slope = _dots(g, s)
-        usable = np.isfinite(f_new) & np.isfinite(g_new).all(axis=1)
-        better = usable & (f_new <= f + _ARMIJO * slope)
-        alive = turned = np.ones(len(rows), dtype=bool)
-        if not better.all():
-            back = np.flatnonzero(~better)
-            t[back] *= _shrinkage(np.where(usable[back], f_new[back], np.inf) - f[back], slope[back])
-            alive, turned = better | (t >= _SHORTEST), better.copy()
+        step = _Step.of(x_new - x, g_new - g, g)
+        on, taught, far = [], [], []
+        for i, (start, f, slope, sy, yy) in enumerate(
+            zip(active, f_new.tolist(), step.slope, step.sy, step.yy, strict=True)
+        ):
+            usable = math.isfinite(f) and math.isfinite(yy)  # the latter unless the gradient is not
+            if usable and f <= start.f + _ARMIJO * slope:
+                on.append(i)
+                taught.append(i)
+                if start.f - f > renewed:
+                    far.append(i)
+                start.moved(f, enough)
+                lowest = min(lowest, f)
+                continue
+            start.t *= _shrinkage((f if usable else np.inf) - start.f, slope)
+            start.alive, start.turned = start.t >= _SHORTEST, False
             if metric is not None:
                 # A model that began with a scale learns from a failed step, once per point, and takes a new direction.
-                back = back[usable[back] & ~failed[back] & (_dots(s[back], y[back]) > 0.0)]
-                H[back] = _updated(H[back], s[back], y[back], fresh[back])
-                turned[back] = alive[back]
-                failed |= ~better
-        if better.any():
-            on: Any = _which(better)
-            H[on] = _updated(H[on], s[on], y[on], fresh[on])
-            gain = f - f_new
-            if metric is not None and (far := better & (gain > renewed)).any():
-                H[far] = metric()[rows[far]]
-            idle = np.where(better, np.where(gain < enough, idle + 1, 0), idle)
-            x[on], f[on], g[on] = x_new[on], f_new[on], g_new[on]
-            lowest = min(lowest, float(f.min()))
-            fresh &= ~better
-            failed &= ~better
-            idled = better & (idle >= _IDLE)
-            alive, turned = alive & ~idled, turned & ~idled
+                if usable and not start.failed and sy > 0.0:
+                    taught.append(i)
+                    start.turned = start.alive
+                start.failed = True
+        if taught:
+            _teach(H, step, taught, [start.fresh for start in active])
+        if metric is not None and far:
+            H[far] = metric()[rows[far]]
+        if on:
+            moved = _index(on, len(active))
+            x[moved], g[moved] = x_new[moved], g_new[moved]
+            for i in on:
+                active[i].fresh = False
 
 
-def _which(mask: NDArray[np.bool_]) -> Any:
-    """An index of the true rows; a slice, which copies nothing, where all are true."""
-    return slice(None) if mask.all() else np.flatnonzero(mask)
+@dataclass(slots=True)
+class _Start:
+    """What one start on its way knows beside its point, direction and model."""
+
+    f: float
+    fresh: bool  # nothing is known of the curvature yet
+    alive: bool
+    turned: bool = True  # a new direction is needed
+    t: float = 1.0
+    idle: int = 0  # steps in a row that gained too little
+    failed: bool = False  # a step from the present point did
+
+    def moved(self, f: float, enough: float) -> None:
+        """It has descended."""
+        self.idle = self.idle + 1 if self.f - f < enough else 0
+        self.f, self.failed = f, False
+        self.alive = self.turned = self.idle < _IDLE
+
+
+class _Step(NamedTuple):
+    """Steps s that changed the gradients by y, and their products row by row, as numbers."""
+
+    s: Array
+    y: Array
+    slope: list[float]  # g's before the step
+    sy: list[float]
+    yy: list[float]
+    ss: list[float]
+
+    @staticmethod
+    def of(s: Array, y: Array, g: Array) -> "_Step":
+        return _Step(s, y, *(_dots(a, b).tolist() for a, b in ((g, s), (s, y), (y, y), (s, s))))
+
+
+def _index(rows: list[int], of: int) -> Any:
+    """An index of these rows; a slice, which copies nothing, where they are all."""
+    return slice(None) if len(rows) == of else rows
 
 
 def _dots(a: Array, b: Array) -> Array:
     """Row by row."""
-    return np.asarray(np.add.reduce(a * b, axis=1))
+    return np.asarray(np.einsum("ij,ij->i", a, b))
 
 
-def _direction(x: Array, g: Array, H: Array, low: Array, high: Array) -> tuple[Array, Array]:
-    """Descent directions that leave coordinates at their bounds alone, and the slopes along them."""
+def _direction(x: Array, g: Array, H: Array, low: Array, high: Array) -> tuple[Array, list[float], list[float]]:
+    """Descent directions that leave coordinates at their bounds alone, the slopes along them, and their largest parts."""
     lowest, highest = x <= low, x >= high
     bounded = (lowest | highest).any()
     if bounded:
@@ -155,33 +188,35 @@ def _direction(x: Array, g: Array, H: Array, low: Array, high: Array) -> tuple[A
     if bounded:
         # A model that mixes coordinates may push others out of the box: those are held as well.
         d[held | (lowest & (d < 0.0)) | (highest & (d > 0.0))] = 0.0
-    slope = _dots(g, d)
-    lost = ~((slope < 0.0) & (slope > -np.inf))  # the model may overflow
-    if lost.any():
+    slopes = _dots(g, d).tolist()
+    lost = [i for i, slope in enumerate(slopes) if not -np.inf < slope < 0.0]  # the model may overflow
+    if lost:
         d[lost] = -g[lost]
-        slope[lost] = -_dots(g[lost], g[lost])
-    return d, slope
+        slopes = _dots(g, d).tolist()
+    return d, slopes, np.maximum.reduce(np.abs(d), axis=1).tolist()
 
 
-def _updated(H: Array, s: Array, y: Array, fresh: NDArray[np.bool_]) -> Array:
-    """BFGS: the models after steps s that changed the gradients by y."""
-    sy, yy, ss = _dots(s, y), _dots(y, y), _dots(s, s)
-    curved = sy > _CURVED * np.sqrt(ss * yy)
-    all_curved = curved.all()
-    if fresh.any() or not all_curved:
+def _teach(H: Array, step: _Step, rows: list[int], fresh: list[bool]) -> None:
+    """BFGS: the models of these rows after their steps."""
+    curved = [step.sy[i] > _CURVED * math.sqrt(step.ss[i] * step.yy[i]) for i in rows]
+    rho = np.array([1.0 / step.sy[i] if bends else 0.0 for i, bends in zip(rows, curved, strict=True)])
+    some = _index(rows, len(H))
+    old, s, y = H[some], step.s[some], step.y[some]
+    if not all(curved) or any(fresh[i] for i in rows):
         # The first update scales a model by the curvature along the step; without curvature it is stretched.
-        scale = np.where(curved, np.where(fresh, sy / np.where(curved, yy, 1.0), 1.0), _STRETCH)
-        H = H * scale[:, None, None]
-    rho = 1.0 / sy if all_curved else np.where(curved, 1.0 / np.where(curved, sy, 1.0), 0.0)
-    Hy = np.matmul(H, y[:, :, None])[:, :, 0]
+        scale = [
+            (step.sy[i] / step.yy[i] if fresh[i] else 1.0) if bends else _STRETCH
+            for i, bends in zip(rows, curved, strict=True)
+        ]
+        old = old * np.array(scale)[:, None, None]
+    Hy = np.matmul(old, y[:, :, None])[:, :, 0]
     # Both rank-one updates, and their transposes, at once.
     v = (0.5 + 0.5 * rho * _dots(y, Hy))[:, None] * s - Hy
     across = v[:, :, None] * (rho[:, None] * s)[:, None, :]
-    return np.asarray(H + across + across.swapaxes(1, 2))
+    H[some] = old + across + across.swapaxes(1, 2)
 
 
-def _shrinkage(rise: Array, slope: Array) -> Array:
+def _shrinkage(rise: float, slope: float) -> float:
     """By how much to shorten a step that changed the value by `rise`: about to the minimum of a parabola."""
-    with np.errstate(invalid="ignore", divide="ignore"):
-        parabola = -0.5 * slope / (rise - slope)
-    return np.asarray(np.clip(np.where(np.isfinite(parabola), parabola, 0.1), 0.1, 0.5))
+    bend = rise - slope
+    return min(max(-0.5 * slope / bend, 0.1), 0.5) if 0.0 < bend < np.inf else 0.1
