@@ -55,15 +55,23 @@ class TruncatedMoments(NamedTuple):
 def tail(z: ArrayLike) -> Tail:
     """Mass, hazard and variance of a unit Gaussian cut at z, with full precision in both tails."""
     z = np.asarray(z, dtype=float)
-    h = _SQRT_2_OVER_PI / erfcx(-_SQRT_HALF * np.maximum(z, -_NO_CUT))  # erfcx is inf for z > 37, where h is 0
-    shift = h + z
-    r = 1.0 - h * np.minimum(shift, _NO_CUT)
-    far = z < -_FAR
-    if far.any():
-        t = -z[far]
-        e, delta = _laplace(t)
-        h, shift, r = (_put(a, far, b) for a, b in ((h, t + delta), (shift, delta), (r, delta * (e - delta))))
+    h, shift, far = _hazard(z)
+    if far is None:
+        r = 1.0 - h * np.minimum(shift, _NO_CUT)
+    else:
+        e, delta = _laplace(-z[far])
+        r = _put(1.0 - np.where(far, 0.0, h) * np.minimum(shift, _NO_CUT), far, delta * (e - delta))
     return Tail(log_ndtr(z), h, shift, r)
+
+
+def _hazard(z: Array) -> tuple[Array, Array, NDArray[np.bool_] | None]:
+    """h(z), h(z) + z, and where z is far in the tail, if it is anywhere."""
+    h = _SQRT_2_OVER_PI / erfcx(-_SQRT_HALF * np.maximum(z, -_NO_CUT))  # erfcx is inf for z > 37, where h is 0
+    shift, far = h + z, z < -_FAR
+    if not far.any():
+        return h, shift, None
+    delta = _laplace(-z[far])[1]
+    return _put(h, far, delta - z[far]), _put(shift, far, delta), far
 
 
 def truncated_moments(
@@ -101,10 +109,10 @@ def log_unit_improvement(z: ArrayLike) -> tuple[Array, Array]:
     """log(phi(z) + z Phi(z)) and its derivative in z: log EI of a unit Gaussian."""
     z = np.asarray(z, dtype=float)
     below = z < 0.0
-    cut = tail(np.minimum(z, 0.0))
+    hazard, shift, _ = _hazard(np.minimum(z, 0.0))
     with np.errstate(over="ignore", divide="ignore"):  # infinite only where the value or its slope is
         log_phi = -0.5 * z**2 - LOG_SQRT_2PI
-        value, slope = log_phi + np.log(cut.shift) - np.log(cut.hazard), 1.0 / cut.shift
+        value, slope = log_phi + np.log(shift) - np.log(hazard), 1.0 / shift
         if below.all():
             return value, slope
         mass = ndtr(z)

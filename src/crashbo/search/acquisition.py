@@ -76,7 +76,7 @@ class LogGamma:
             in_var = cut.hazard * by_var + 0.5 * in_mean * z / std
             found.append((pullback, in_mean, in_var))
         total = _log_sum(logs)
-        shares = np.exp(logs - total)
+        shares = np.exp(logs - total) if len(logs) > 1 else 1.0
         gradients = [pullback(shares * in_mean, shares * in_var) for pullback, in_mean, in_var in found]
         return total, gradients[0] if len(gradients) == 1 else np.sum(gradients, axis=0)
 
@@ -98,13 +98,16 @@ class LogGamma:
         if not self.wary or not self.ensemble.members[0].data.kind[j]:
             return z, 1.0, 0.0
         prior = self.ensemble.outputscales(j)[:, None]
-        root = np.sqrt(1.0 + _WIDER * var / prior)
-        nearer = (z - _NEARER * var / prior) / root
-        return nearer, 1.0 / root, -(_NEARER / root + 0.5 * _WIDER * nearer / root**2) / prior
+        left = var / prior
+        by_z = 1.0 / np.sqrt(1.0 + _WIDER * left)
+        nearer = (z - _NEARER * left) * by_z
+        return nearer, by_z, by_z * (_NEARER + 0.5 * _WIDER * nearer * by_z) / -prior
 
 
 def _log_sum(logs: Array) -> Array:
     """log of the sum of exponentials over the first axis, at most 0: a mean of probabilities."""
+    if len(logs) == 1:
+        return np.minimum(logs[0], 0.0)
     top = logs.max(axis=0)
     total: Array = np.minimum(top + np.log(np.sum(np.exp(logs - top), axis=0)), 0.0)
     return total

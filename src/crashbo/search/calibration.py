@@ -28,6 +28,7 @@ _MOST = 0.999  # predictions are clipped to this
 _STEPS = 20  # of Newton's method, damped; the log posterior is concave
 _TOLERANCE = 1e-10
 _LEAST = 1e-12  # of P(crash): a sum of floats knows no less, and log odds stay finite
+_LOG_MOST = float(np.log1p(-_LEAST))  # derived: of P(safe)
 
 
 @dataclass(frozen=True)
@@ -63,9 +64,8 @@ class Calibration:
     def log_corrected(self, log_p: Array) -> tuple[Array, Array]:
         """log p' given log p, and its slope in log p."""
         # In logarithms p may be as small as it likes: there log p' = a log p + b. A p of all but 1 is cut.
-        log_most = float(np.log1p(-_LEAST))
-        bounded = np.minimum(log_p, log_most)
+        bounded = np.minimum(log_p, _LOG_MOST)
         crash = -np.expm1(bounded)
         z = self.slope * (bounded - np.log(crash)) + self.shift
-        slope = np.where(log_p < log_most, self.slope * expit(-z) / crash, 0.0)
+        slope = np.where(log_p < _LOG_MOST, self.slope * expit(-z) / crash, 0.0)
         return np.asarray(log_expit(z)), slope

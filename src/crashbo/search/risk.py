@@ -63,8 +63,8 @@ class Score:
 
     def with_gradient(self, utility: tuple[Array, Array], gamma: tuple[Array, Array]) -> tuple[Array, Array]:
         """The score of points and its gradient, from those of its two terms."""
-        dearer, p = self.price - 1.0, np.exp(gamma[0])
-        pull = self.weight + dearer * p / (self.price - dearer * p)
+        dearer = (self.price - 1.0) * np.exp(gamma[0])
+        pull = self.weight + dearer / (self.price - dearer)
         if self.log_floor > -np.inf:
             pull += np.where(gamma[0] < self.log_floor, self.steepness, 0.0)
         return self(utility[0], gamma[0]), utility[1] + pull[:, None] * gamma[1]

@@ -9,6 +9,7 @@ It has three stages, each made from the one before:
 """
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,7 +37,7 @@ class Safety:
         """The first stage: the model's own."""
         return LogGamma(self.ensemble)
 
-    @property
+    @cached_property
     def wary(self) -> LogGamma:
         """The second stage: what the correction is learnt from."""
         return LogGamma(self.ensemble, wary=True)
