@@ -91,7 +91,8 @@ def minimise(
         alive = [i for i, start in enumerate(active) if start.alive]
         if len(alive) < len(active):  # those that ended leave the batch
             ends[rows], values[rows] = x, [start.f for start in active]
-            rows, x, g, H, d, low, high = (a[alive] for a in (rows, x, g, H, d, low, high))
+            rows = rows[alive]
+            x, g, H, d, low, high = (a[alive] for a in (x, g, H, d, low, high))
             active = [active[i] for i in alive]
         if used >= evaluations or not active:
             ends[rows], values[rows] = x, [start.f for start in active]
@@ -178,7 +179,7 @@ def _dots(a: Array, b: Array) -> Array:
 
 
 def _direction(x: Array, g: Array, H: Array, low: Array, high: Array) -> tuple[Array, list[float], list[float]]:
-    """Descent directions that leave coordinates at their bounds alone, the slopes along them, and their largest parts."""
+    """Descent directions that leave coordinates at their bounds alone, the slopes along them, their largest parts."""
     lowest, highest = x <= low, x >= high
     bounded = (lowest | highest).any()
     if bounded:

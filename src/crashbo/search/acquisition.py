@@ -107,7 +107,7 @@ class LogGamma:
 def _log_sum(logs: Array) -> Array:
     """log of the sum of exponentials over the first axis, at most 0: a mean of probabilities."""
     if len(logs) == 1:
-        return np.minimum(logs[0], 0.0)
+        return np.asarray(np.minimum(logs[0], 0.0))
     top = logs.max(axis=0)
     total: Array = np.minimum(top + np.log(np.sum(np.exp(logs - top), axis=0)), 0.0)
     return total
