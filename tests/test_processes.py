@@ -131,6 +131,7 @@ def test_memory_is_that_of_all_descendants_and_shared_pages_count_once():
 @linux
 @pytest.mark.skipif(not os.path.exists("/bin/ps"), reason="needs ps")
 def test_the_table_of_ps_has_the_same_parents(parent, monkeypatch):
+    assert wait_for(lambda: len(processes.below(parent.pid)) == 3)  # who left the orphan behind has ended
     seen = processes.table()
     monkeypatch.setattr(processes, "LINUX", False)
     shown = processes.table()

@@ -288,14 +288,15 @@ def test_a_crowd_loses_nothing_and_doubles_nothing(service, capsys):
 
 def test_the_guard_knows_all_that_was_told_even_if_the_picture_is_behind(client):
     assert client.get("/api/guard").json() == {"limits": {"current": None}, "sides": {"current": "above"}}
-    for number, said in enumerate(
+    for number, (knee, said) in enumerate(
         (
-            {"cost": 0.3, "measured": {"current": 90}},
-            {"cost": 0.4, "measured": {"current": 104}},
-            {"crash": "tripped", "reached": {"current": 107.9}},
-            {"crash": "tripped", "reached": {"current": 107.6}, "rises": {"current": 0.5}},
+            (0.5, {"cost": 0.3, "measured": {"current": 90}}),
+            (0.7, {"cost": 0.4, "measured": {"current": 104}}),
+            (0.9, {"crash": "tripped", "reached": {"current": 107.9}}),
+            (1.0, {"crash": "tripped", "reached": {"current": 107.6}, "rises": {"current": 0.5}}),
         )
     ):
+        client.post("/api/wish", json={"params": {"knee": knee, "hip": 0.6}})
         client.post("/api/ask", json={})
         assert client.post(f"/api/trials/{number}/tell", json=said).status_code == 200
     limit = client.get("/api/guard").json()["limits"]["current"]
