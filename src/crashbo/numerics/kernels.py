@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from crashbo.numerics.linalg import product, symmetric_product, times
+from crashbo.numerics.linalg import product, symmetric_product
 
 Array = NDArray[np.float64]
 
@@ -148,18 +148,16 @@ class Distances:
         np.subtract(Z, self.center, out=V)
         np.multiply(V, V, out=squares)
         r2 = product(self.known, asked.T).T
-        if r2.min(initial=np.inf) <= self.near * max(self.largest, squares.max(initial=0.0)):
-            self._recompute(r2, V)
+        near = self.near * max(self.largest, squares.max(initial=0.0))
+        if r2.min(initial=np.inf) <= near:
+            self._recompute(r2, V, near)
         return r2
 
-    def _recompute(self, r2: Array, V: Array) -> None:
-        """Short distances, coordinate by coordinate."""
-        n, sets = len(self.U), range(len(self.inverse))
-        largest = np.maximum(np.max(self.U * self.U, axis=0), np.max(V * V, axis=0))
-        for i, near in zip(sets, _NEAR * times(self.inverse, largest), strict=True):
-            block = r2[:, i * n : (i + 1) * n]
-            row, column = divmod(np.flatnonzero(block <= near), n)
-            block[row, column] = np.sum(self.inverse[i] * (self.U[column] - V[row]) ** 2, axis=1)
+    def _recompute(self, r2: Array, V: Array, near: float) -> None:
+        """Distances up to `near`, coordinate by coordinate."""
+        row, column = np.nonzero(r2 <= near)
+        i, trial = np.divmod(column, len(self.U))
+        r2[row, column] = np.einsum("ij,ij->i", self.inverse[i], (self.U[trial] - V[row]) ** 2)
 
 
 def _matern52(r2: Array) -> tuple[Array, Array]:

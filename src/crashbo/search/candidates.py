@@ -146,8 +146,8 @@ def screen(
     if models.cost is None:
         X, post = models.crash.data.X, models.crash
         return screen_around(space, X, gamma(space.here(X)), post.hypers[0].lengthscales, gamma, box, rng=rng)
-    X, aim = models.cost.data.X, models.aim
-    return screen_around(space, X, aim.merit, aim.lengthscales, gamma, box, rng=rng, centres=aim.centres)
+    X, aim, trials = models.cost.data.X, models.aim, len(models.crash.data.X)
+    return screen_around(space, X, aim.merit, aim.lengthscales, gamma, box, rng=rng, centres=aim.centres, trials=trials)
 
 
 def screen_around(
@@ -160,9 +160,13 @@ def screen_around(
     *,
     rng: np.random.Generator,
     centres: int = CENTRES,
+    trials: int = 0,
 ) -> Screen:
-    """Candidates all over the space, or a box in it, and around so many of the tried points of highest merit."""
-    D, box, effort = space.dimension, box or Box.whole(space), Effort.after(len(tried))
+    """Candidates all over the space, or a box in it, and around so many of the tried points of highest merit.
+
+    Their number goes by that of the `trials`, where those are more than the tried points: not all of them succeeded.
+    """
+    D, box, effort = space.dimension, box or Box.whole(space), Effort.after(max(trials, len(tried)))
     lengthscales = np.minimum(lengthscales, 1.0)
     best = tried[np.argsort(-merit, kind="stable")[:centres]]
     wide = space.uniform(spread_points(min(effort.wide * D, effort.most), D, rng=rng))
