@@ -56,15 +56,16 @@ def bowl(X):
 
 def test_a_climb_reaches_the_top_from_everywhere_and_stays_in_the_cube():
     starts = np.random.default_rng(0).random((6, 3))
-    ends = ascend(bowl, starts, np.ones(3, dtype=bool))
+    ends, heights = ascend(bowl, starts, np.ones(3, dtype=bool))
     np.testing.assert_allclose(ends, np.tile([0.3, 0.8, 1.0], (6, 1)), atol=1e-4)
+    np.testing.assert_array_equal(heights, bowl(ends)[0])
 
 
 def test_a_climb_moves_only_what_is_free():
     starts = np.random.default_rng(0).random((6, 3))
     before = starts.copy()
     free = np.array([True, False, True])
-    ends = np.vstack([ascend(bowl, start, free) for start in starts[:, None, :]])
+    ends = np.vstack([ascend(bowl, start, free)[0] for start in starts[:, None, :]])
     np.testing.assert_array_equal(ends[:, 1], starts[:, 1])
     np.testing.assert_allclose(ends[:, [0, 2]], np.tile([0.3, 1.0], (6, 1)), atol=1e-4)
     np.testing.assert_array_equal(starts, before)
@@ -72,8 +73,10 @@ def test_a_climb_moves_only_what_is_free():
 
 def test_with_nothing_free_a_climb_stays_where_it_is():
     starts = np.random.default_rng(0).random((2, 3))
-    np.testing.assert_array_equal(ascend(bowl, starts, np.zeros(3, dtype=bool)), starts)
-    assert ascend(bowl, np.zeros((0, 3)), np.ones(3, dtype=bool)).shape == (0, 3)
+    np.testing.assert_array_equal(ascend(bowl, starts, np.zeros(3, dtype=bool))[0], starts)
+    ends, heights = ascend(bowl, np.zeros((0, 3)), np.ones(3, dtype=bool))
+    assert ends.shape == (0, 3)
+    assert heights is None
 
 
 def test_every_start_climbs_its_own_hill():
@@ -83,7 +86,7 @@ def test_every_start_climbs_its_own_hill():
         top = np.where(left, 0.2, 0.8)
         return -((X[:, 0] - top) ** 2), (-2.0 * (X[:, 0] - top))[:, None]
 
-    ends = ascend(hills, np.array([[0.3], [0.7], [0.05], [0.99]]), np.ones(1, dtype=bool))
+    ends, _ = ascend(hills, np.array([[0.3], [0.7], [0.05], [0.99]]), np.ones(1, dtype=bool))
     np.testing.assert_allclose(ends[:, 0], [0.2, 0.8, 0.2, 0.8], atol=1e-4)
 
 
@@ -95,7 +98,7 @@ def test_one_dead_start_does_not_keep_the_others_from_the_top(bad):
         return np.where(dead, bad, value), np.where(dead[:, None], np.nan, gradient)
 
     starts = np.array([[0.95, 0.5, 0.5], [0.5, 0.1, 0.1]])
-    ends = ascend(broken, starts, np.ones(3, dtype=bool))
+    ends, _ = ascend(broken, starts, np.ones(3, dtype=bool))
     np.testing.assert_allclose(ends[1], [0.3, 0.8, 1.0], atol=1e-4)
     np.testing.assert_allclose(ends[0], starts[0], atol=1e-12)
 

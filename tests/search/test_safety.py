@@ -115,3 +115,15 @@ def test_imagined_crashes_lower_it_and_the_correction_stays():
 def test_it_can_be_pickled():
     found = safety(Calibration(0.6, 0.5))
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(found))(points()), found(points()))
+
+
+def test_roughly_is_the_first_member_alone_below_the_same_ceilings():
+    found = safety(CALIBRATIONS[1])
+    low = np.array([h.threshold for h in found.ensemble.members[0].hypers]) - 0.5
+    guarded = replace(found, ensemble=replace(found.ensemble, ceilings=low))
+    alone = guarded.roughly
+    assert not alone.ensemble.is_several
+    assert alone.roughly.ensemble is alone.ensemble  # what it has prepared serves both
+    np.testing.assert_array_equal(alone.roughly(points()), alone(points()))
+    bare = replace(alone, ensemble=replace(alone.ensemble, ceilings=None))
+    assert np.all(alone(points()) < bare(points()))

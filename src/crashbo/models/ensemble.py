@@ -125,6 +125,8 @@ class Ensemble:
     @cached_property
     def middle(self) -> "Ensemble":
         """The first member alone."""
+        if not self.is_several:
+            return self
         return replace(self, members=self.members[:1], log_weights=np.zeros(1), spreads=self.spreads[:1])
 
     def with_crashes(self, X: Array) -> "Ensemble":

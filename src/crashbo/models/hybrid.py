@@ -113,6 +113,8 @@ class HybridData:
     @cached_property
     def first(self) -> NDArray[np.intp] | None:
         """For every row the first one at the same x, (n,); None where no x repeats."""
+        if self.X.size and np.diff(np.sort(self.X[:, 0])).all():  # not even one coordinate repeats
+            return None
         rows: dict[bytes, int] = {}
         X = self.X + 0.0  # no -0.0
         first = np.array([rows.setdefault(x.tobytes(), i) for i, x in enumerate(X)], dtype=np.intp)

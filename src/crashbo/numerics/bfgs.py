@@ -165,7 +165,9 @@ class _Step(NamedTuple):
 
     @staticmethod
     def of(s: Array, y: Array, g: Array) -> "_Step":
-        return _Step(s, y, *(_dots(a, b).tolist() for a, b in ((g, s), (s, y), (y, y), (s, s))))
+        rows = np.stack((g, s, y), axis=1)
+        products = np.matmul(rows, rows.swapaxes(1, 2))
+        return _Step(s, y, *(products[:, i, j].tolist() for i, j in ((0, 1), (1, 2), (2, 2), (1, 1))))
 
 
 def _index(rows: list[int], of: int) -> Any:

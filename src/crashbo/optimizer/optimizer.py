@@ -655,7 +655,7 @@ class Optimizer:
             p_safe = self._known_p_safe(params)
             return Trial(self._next, params, p_safe=p_safe, origin=first.origin, repeats=first.repeats)
         told = sum(t.counts for t in self._trials.values())
-        under_way = [t for t in self.trials if t.state == "pending"]
+        under_way = sorted((t for t in self._trials.values() if t.state == "pending"), key=lambda t: t.number)
         now = self._task(space, share_fit=share_fit)
         if told + len(under_way) < self._design.size or told == 0:
             waits = told == 0 and len(under_way) >= self._design.size and not is_bold(self.risk)

@@ -80,6 +80,11 @@ class LogGamma:
         gradients = [pullback(shares * in_mean, shares * in_var) for pullback, in_mean, in_var in found]
         return total, gradients[0] if len(gradients) == 1 else np.sum(gradients, axis=0)
 
+    @property
+    def roughly(self) -> "LogGamma":
+        """The same by the ensemble's first member alone, for many points."""
+        return replace(self, ensemble=self.ensemble.middle)
+
     def with_crashes(self, X: Array) -> "LogGamma":
         """The same as if trials at X had crashed, at the same hyperparameters."""
         return replace(self, ensemble=self.ensemble.with_crashes(X))

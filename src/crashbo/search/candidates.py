@@ -116,7 +116,7 @@ _EFFORTS = (
         FEW_TRIALS,
         Effort(64, 512, 40, kept=24, spread=64, starts=6, evaluations=EVALUATIONS, enough=ENOUGH, hopeless=HOPELESS),
     ),
-    (MANY_TRIALS, Effort(48, 256, 24, kept=12, spread=32, starts=5, evaluations=12, enough=1e-2, hopeless=3.0)),
+    (MANY_TRIALS, Effort(48, 256, 24, kept=12, spread=32, starts=5, evaluations=14, enough=3e-2, hopeless=2.0)),
     (np.inf, Effort(24, 128, 12, kept=12, spread=32, starts=3, evaluations=10, enough=1e-2, hopeless=10.0)),
 )
 
@@ -232,28 +232,25 @@ def best(
     values = score(utility(screened.X) if worth is None else worth, screened.log_gamma)
     effort = Effort.after(len(taken))
     starts = screened.X[diverse_best(screened.X, values, effort.starts, screened.apart)]
-    ends = space.snap(
-        ascend(
-            space.along(lambda X: score.with_gradient(utility.with_gradient(X), gamma.with_gradient(X))),
-            starts,
-            space.continuous,
-            screened.box.low,
-            screened.box.high,
-            widths=screened.apart,
-            evaluations=effort.evaluations,
-            enough=effort.enough,
-            hopeless=effort.hopeless,
-        )
+    tops, heights = ascend(
+        space.along(lambda X: score.with_gradient(utility.with_gradient(X), gamma.with_gradient(X))),
+        starts,
+        space.continuous,
+        screened.box.low,
+        screened.box.high,
+        widths=screened.apart,
+        evaluations=effort.evaluations,
+        enough=effort.enough,
+        hopeless=effort.hopeless,
     )
-    ends = space.settled(screened.box.dead_ends.withdrawn(ends, starts))
-    ends_gamma = gamma(ends)
-    X = np.vstack([ends, screened.X])
-    log_gamma = np.append(ends_gamma, screened.log_gamma)
-    values = np.append(score(utility(ends), ends_gamma), values)
+    ends = space.settled(screened.box.dead_ends.withdrawn(space.snap(tops), starts))
+    if heights is None or not np.array_equal(ends, tops):
+        heights = score(utility(ends), gamma(ends))
+    X, values = np.vstack([ends, screened.X]), np.append(heights, values)
     values = np.where(np.isnan(values), -np.inf, values)
     order = np.argsort(-values, kind="stable")
     i = next((i for i in order if not is_taken(X[i : i + 1], taken)[0]), order[0])
-    return Found(X[i], float(log_gamma[i]))
+    return Found(X[i], float(gamma(X[i : i + 1])[0] if i < len(ends) else screened.log_gamma[i - len(ends)]))
 
 
 def is_taken(X: Array, taken: Array) -> NDArray[np.bool_]:

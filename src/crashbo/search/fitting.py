@@ -196,11 +196,10 @@ def _assembled(told: Prepared, found: _Found, memory: Memory) -> Surrogates:
     return Surrogates(
         cost,
         ensemble,
-        told.parametrisations,
+        told,
         found.fitted,
         memory,
         0 if told.costs is None else len(told.costs.X),
-        told.seen,
         bystanders,
         found.noise_is_open,
         told.seen.reference,
@@ -215,7 +214,7 @@ def _held(told: Prepared, memory: Memory, start: Warm) -> _Found | None:
     surprise, by a smaller factor: right after many trials that no search chose, most of its own are surprises.
     A trial that was corrected is learnt from at once.
     """
-    seen, data, _, costs = told
+    seen, data, costs = told.seen, told.data, told.costs
     n, rows, ensemble = seen.count, len(seen.numbers), memory.ensemble
     if ensemble is None or start.measured != data.kind or (memory.cost is None) != (costs is None):
         return None

@@ -73,15 +73,17 @@ def ascend(
     enough: float = ENOUGH,
     hopeless: float = HOPELESS,
     around: Array | None = None,
-) -> Array:
+) -> tuple[Array, Array | None]:
     """Where quasi-Newton ascent leads from each start, moving only the `free` coordinates between low and high.
+
+    And how high; None where nothing was evaluated.
 
     `widths` are the relative length scales of the coordinates: the first steps are longer along wide ones. A start is
     `hopeless` that would stay below the best if it gained so many times what it predicts. With `around` each start
     keeps all coordinates within so much of where it began, and none ends because another is ahead.
     """
     if len(starts) == 0 or not free.any():
-        return starts
+        return starts, None
     unit = np.ones(int(free.sum())) if widths is None else np.sqrt(widths[free] / widths[free].max())
 
     def negative(moved: Array, rows: NDArray[np.intp]) -> tuple[Array, Array]:
@@ -109,15 +111,15 @@ def ascend(
     )
     ends = starts.copy()
     ends[:, free] = np.clip(found.x * unit, low[..., free], high[..., free])
-    return ends
+    return ends, -found.value
 
 
 def diverse_best(X: Array, value: Array, n: int, apart: Array) -> NDArray[np.intp]:
     """Indices of up to n of the best points, no two closer than one in units of `apart`."""
     chosen: list[int] = []
-    for i in np.argsort(-value, kind="stable"):
-        if all(np.sum(((X[i] - X[k]) / apart) ** 2) > 1.0 for k in chosen):
-            chosen.append(int(i))
-        if len(chosen) == n:
-            break
+    order = np.argsort(-value, kind="stable")
+    while len(order) and len(chosen) < n:
+        chosen.append(int(order[0]))
+        gaps = (X[order] - X[order[0]]) / apart
+        order = order[np.einsum("ij,ij->i", gaps, gaps) > 1.0]
     return np.array(chosen, dtype=np.intp)

@@ -67,6 +67,11 @@ class Safety:
         more, in_more = self.limits.with_gradient(X)
         return value + more, gradient + in_more
 
+    @property
+    def roughly(self) -> "Safety":
+        """The same by the ensemble's first member alone, for many points."""
+        return replace(self, ensemble=self.ensemble.middle)
+
     def violated(self, X: Array) -> Array:
         """Probability that each constraint is violated at X, (m, G).
 

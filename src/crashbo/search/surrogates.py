@@ -5,7 +5,6 @@ May import models and below. `fitting` makes them.
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,13 +37,14 @@ _LEAST_CRASH = 1e-12  # judgement: of P(crash): a sum of floats knows no less
 HELD_TOLERANCE = 1e-3  # judgement: of EP at hyperparameters that are held
 
 
-class Prepared(NamedTuple):
+@dataclass(frozen=True)
+class Prepared:
     """Trials, and what the models make of them."""
 
     seen: Observations
     data: HybridData
-    parametrisations: tuple[Parametrisation, ...]
     costs: AnyCosts | None  # None before a success; of several goals, before each was measured
+    prior: Hyperprior  # of the crash model
 
     @staticmethod
     def of(seen: Observations, prior: Hyperprior) -> "Prepared":
@@ -52,8 +52,13 @@ class Prepared(NamedTuple):
         data = hybrid_data(
             seen.X, seen.Y, seen.crashed, seen.blame, seen.censored, seen.stopped, *seen.watched, whole=True
         )
-        parametrisations = parametrise_all(data, prior, noise_std=seen.noise_std, thresholds=seen.thresholds)
-        return Prepared(seen, data, parametrisations, _costs(seen))
+        return Prepared(seen, data, _costs(seen), prior)
+
+    @cached_property
+    def parametrisations(self) -> tuple[Parametrisation, ...]:
+        """Of the crash model's latent functions, in a fit."""
+        seen = self.seen
+        return parametrise_all(self.data, self.prior, noise_std=seen.noise_std, thresholds=seen.thresholds)
 
 
 def _costs(seen: Observations) -> AnyCosts | None:
@@ -108,16 +113,25 @@ class Surrogates:
 
     cost: Posterior | None  # of every goal, where there are several; None before the first success
     ensemble: Ensemble  # of crash posteriors: the first at the most probable hyperparameters and the median thresholds
-    parametrisations: tuple[Parametrisation, ...]  # of the crash model
+    told: Prepared  # the trials that both models know: all, or those that matter most (see `selection`)
     fitted: Fit | None  # of the crash model; None where hyperparameters are held
     memory: Memory
     successes: int  # rows of the cost's data that were measured: pending ones come after them
-    known: Observations  # the trials that both models know: all, or those that matter most (see `selection`)
     bystanders: Ensemble | None = None  # of what is measured, where that is not the cause: `ensemble` is of labels then
     noise_is_open: bool = False  # whether much noise and little explain the costs about equally well
     reference: Array | None = None  # (M,), of several goals, where the user gives it
     unjudged: Array | None = None  # successes of whose cost nobody has said anything, (k, D): as pending ones
     context: tuple[tuple[int, float], ...] = ()  # coordinates that are met and not chosen, and where they are now
+
+    @property
+    def known(self) -> Observations:
+        """The trials that both models know."""
+        return self.told.seen
+
+    @property
+    def parametrisations(self) -> tuple[Parametrisation, ...]:
+        """Of the crash model's latent functions."""
+        return self.told.parametrisations
 
     @property
     def crash(self) -> Posterior:

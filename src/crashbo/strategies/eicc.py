@@ -3,7 +3,6 @@
 May import search and below.
 """
 
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -100,7 +99,7 @@ class _Screened(NamedTuple):
 def _screened(task: Task, gamma: Gamma, improvement: Improvement, box: Box, rng: np.random.Generator) -> _Screened:
     """The candidates in a box that may matter, their worth, and the situation of the study by them."""
     models = task.surrogates
-    rough = candidates.screen(task.space, models, replace(gamma, ensemble=models.ensemble.middle), box, rng=rng)
+    rough = candidates.screen(task.space, models, gamma.roughly, box, rng=rng)
     ensemble_gamma = gamma if models.ensemble.is_several else None
     kept, worth = candidates.narrowed(rough, improvement(rough.X), ensemble_gamma, len(task.seen.numbers))
     return _Screened(kept, worth, situation_of(task, kept, worth))

@@ -81,10 +81,9 @@ def _improvement(task: Task) -> LogEI:
 def _screened(task: Task, rng: np.random.Generator) -> Screen:
     """Candidates for a batch, in the whole space and near the successes."""
     models, gamma = task.surrogates, task.safety
-    rough = replace(gamma, ensemble=models.ensemble.middle)
     near = Box.near(task.space, task.seen.X[task.seen.succeeded], task.dead_ends)
     parts = [
-        candidates.screen(task.space, models, rough, box, rng=rng)
+        candidates.screen(task.space, models, gamma.roughly, box, rng=rng)
         for box in (near, Box.whole(task.space, task.dead_ends))
     ]
     both = replace(
@@ -266,18 +265,16 @@ class _Group:
             return found
         X, task = np.array([found[k].x for k in rows]), self._task
         improvement, safety = _improvement(task), task.safety
-        ends = task.space.snap(
-            ascend(
-                task.space.along(lambda X: score.with_gradient(improvement.with_gradient(X), safety.with_gradient(X))),
-                X,
-                task.space.continuous,
-                widths=self._screened.apart,
-                evaluations=_STEPS,
-                enough=_ENOUGH,
-                around=_FREE * _gaps(X, self._pending),
-            )
+        tops, _ = ascend(
+            task.space.along(lambda X: score.with_gradient(improvement.with_gradient(X), safety.with_gradient(X))),
+            X,
+            task.space.continuous,
+            widths=self._screened.apart,
+            evaluations=_STEPS,
+            enough=_ENOUGH,
+            around=_FREE * _gaps(X, self._pending),
         )
-        ends = task.space.settled(task.dead_ends.withdrawn(ends, X))
+        ends = task.space.settled(task.dead_ends.withdrawn(task.space.snap(tops), X))
         log_gamma = safety(ends)
         better = score(improvement(ends), log_gamma) > score(
             improvement(X), np.array([found[k].log_gamma for k in rows])
