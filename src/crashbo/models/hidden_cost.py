@@ -132,6 +132,12 @@ class ComparedPosterior(Posterior):
     rows: Rows
     of_rows: SitePosterior
 
+    @cached_property
+    def log_evidence(self) -> float:
+        """log Z_EP of verdicts and numbers."""
+        total = log_evidence_of(replace(self.ep, posteriors=(self.of_rows,)), self.rows.seen, *self.observed)
+        return total - 0.5 * float(self.rows.seen.sum() * np.log(self.hypers[0].outputscale))
+
     def gradient(self, j: int = 0) -> Gradient:
         """Exact gradient of the log evidence: at EP's fixed point the sites contribute nothing."""
         h, post, (K, slope) = self.hypers[0], self.ep.posteriors[0], self.grams[0]
@@ -220,12 +226,9 @@ def condition(
         tolerance=tolerance,
         max_sweeps=max_sweeps,
     )
-    log_evidence = log_evidence_of(result, rows.seen, y, noise2) - float(rows.seen.sum() * np.log(scale))
     of_rows = result.posteriors[0]
     result = replace(result, posteriors=(_of_trials(of_rows, rows.A, K),))
-    return ComparedPosterior(
-        data, hypers, h.kernel, ((K, slope),), result, log_evidence, (), comparisons, rows, of_rows
-    )
+    return ComparedPosterior(data, hypers, h.kernel, ((K, slope),), result, (y, noise2), comparisons, rows, of_rows)
 
 
 def _of_trials(post: SitePosterior, A: Array, K: Array) -> SitePosterior:

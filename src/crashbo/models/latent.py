@@ -106,8 +106,19 @@ class Posterior:
     kernel: Kernel
     grams: tuple[tuple[Array, Array], ...]
     ep: ep.EPResult
-    log_evidence: float
-    courses: tuple[course.Evidence, ...]  # of every latent function, what trials that were watched say of it
+    observed: tuple[Array, Array]  # measurements, and the variances of their noise, in units of the prior
+
+    @cached_property
+    def log_evidence(self) -> float:
+        """log Z_EP of measurements and labels."""
+        seen, scale = self.data.measured, _scales(self.hypers)[0]
+        total = log_evidence_of(self.ep, seen, *self.observed) - float(seen.sum(axis=1) @ np.log(scale[:, 0]))
+        return total + sum(one.log_mass for one in self.courses)
+
+    @cached_property
+    def courses(self) -> tuple[course.Evidence, ...]:
+        """What trials that were watched say of the threshold of each latent function."""
+        return tuple(_course(self.data, j, h) for j, h in enumerate(self.hypers))
 
     def predict(self, j: int, X: Array) -> tuple[Array, Array]:
         """Mean and variance of latent function j at X (eq. 8)."""
@@ -271,7 +282,7 @@ def condition(
         tolerance=tolerance,
         max_sweeps=max_sweeps,
     )
-    return _posterior(data, hypers, kernel, grams, result, y, noise2)
+    return Posterior(data, hypers, kernel, grams, result, (y, noise2))
 
 
 def imagined(posterior: Posterior, X: Array, means: Array) -> Posterior:
@@ -294,13 +305,14 @@ def imagined(posterior: Posterior, X: Array, means: Array) -> Posterior:
         posteriors.append(linalg.imagined(post, across[0], among[0], float(noise) ** 2))
     y, noise2 = _observed(more, hypers)
     result = ep.at_rest(tuple(posteriors), _likelihood(more, hypers, noise2))
-    return _posterior(more, hypers, kernel, tuple(grams), result, y, noise2)
+    return Posterior(more, hypers, kernel, tuple(grams), result, (y, noise2))
 
 
 def _observed(data: HybridData, hypers: tuple[Hyperparameters, ...]) -> tuple[Array, Array]:
     """Measurements, zero where there is none, and the variances of their noise, both in units of the prior, (G, n)."""
     scale, mean = _scales(hypers)
-    noise2 = np.array(np.broadcast_arrays(*(np.atleast_1d(relative_noise_std(h)) for h in hypers))) ** 2
+    noises = [np.atleast_1d(relative_noise_std(h)) for h in hypers]
+    noise2 = np.array(noises if len(noises) == 1 else np.broadcast_arrays(*noises)) ** 2
     return (data.filled - mean) / scale * data.measured, noise2
 
 
@@ -316,24 +328,6 @@ def _likelihood(data: HybridData, hypers: tuple[Hyperparameters, ...], noise2: A
         levels = np.where(bounds, data.lower, levels)
         scatter = np.where(bounds, np.sqrt(noise2), scatter)
     return StepLikelihood(data.sign, data.joint, (levels - mean) / scale, scatter, data.others)
-
-
-def _posterior(
-    data: HybridData,
-    hypers: tuple[Hyperparameters, ...],
-    kernel: Kernel,
-    grams: tuple[tuple[Array, Array], ...],
-    result: ep.EPResult,
-    y: Array,
-    noise2: Array,
-) -> Posterior:
-    """The posterior, with its evidence."""
-    seen, scale = data.measured, _scales(hypers)[0]
-    log_evidence = log_evidence_of(result, seen, y, noise2)
-    log_evidence -= float(seen.sum(axis=1) @ np.log(scale[:, 0]))
-    courses = tuple(_course(data, j, h) for j, h in enumerate(hypers))
-    log_evidence += sum(one.log_mass for one in courses)
-    return Posterior(data, hypers, kernel, grams, result, log_evidence, courses)
 
 
 def log_evidence_of(result: ep.EPResult, seen: NDArray[np.bool_], y: Array, noise2: Array) -> float:
