@@ -116,7 +116,7 @@ _EFFORTS = (
         FEW_TRIALS,
         Effort(64, 512, 40, kept=24, spread=64, starts=6, evaluations=EVALUATIONS, enough=ENOUGH, hopeless=HOPELESS),
     ),
-    (MANY_TRIALS, Effort(48, 256, 24, kept=12, spread=32, starts=5, evaluations=14, enough=3e-2, hopeless=2.0)),
+    (MANY_TRIALS, Effort(48, 256, 24, kept=12, spread=32, starts=5, evaluations=12, enough=1e-2, hopeless=3.0)),
     (np.inf, Effort(24, 128, 12, kept=12, spread=32, starts=3, evaluations=10, enough=1e-2, hopeless=10.0)),
 )
 
