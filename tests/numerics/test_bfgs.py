@@ -4,6 +4,8 @@ from scipy.optimize import minimize
 
 from crashbo.numerics import bfgs
 
+BOX = np.zeros(1), np.ones(1)
+
 
 def rosenbrock(x):
     """Values and gradients at the rows of x."""
@@ -147,3 +149,25 @@ def test_where_only_the_best_counts_those_behind_end_early_and_the_best_is_as_go
     alone = descend(wells, starts, low, high, reach=0.1)
     assert found.value.min() == pytest.approx(alone.value.min(), abs=1e-6)
     assert looked.count(0) < 10 < looked.count(int(np.argmin(found.value)))
+
+
+def test_slopes_whose_squares_vanish_or_overflow_are_slopes_all_the_same():
+    tiny = 1e-161
+    found = descend(lambda x: (tiny * x.sum(axis=1), tiny * (1.0 + 0.5 * x)), np.full((1, 1), 0.5), *BOX, enough=0.0)
+    assert found.x < 0.5
+    huge = 1e160
+    found = descend(
+        lambda x: (0.5 * huge * ((x - 0.3) ** 2).sum(axis=1), huge * (x - 0.3)), np.full((1, 1), 0.5), *BOX, reach=0.1
+    )
+    np.testing.assert_allclose(found.x, 0.3, atol=1e-6)
+
+
+@pytest.mark.parametrize("beyond", [np.inf, -np.inf, np.nan])
+def test_a_gradient_that_is_no_number_turns_it_back_without_a_warning(beyond):
+    def broken(x):
+        value, gradient = np.sum((x - 0.4) ** 2, axis=1), 2.0 * (x - 0.4)
+        return value, np.where(x < 0.45, beyond, gradient)
+
+    found = descend(broken, np.array([[0.9], [0.5]]), *BOX)
+    assert np.all((found.x >= 0.45) & (found.x <= 0.9))
+    assert np.all(found.value < [0.25, 0.01])

@@ -102,11 +102,11 @@ def minimise(
         f_new, g_new = objective(x_new, rows)
         used += 1
         step = _Step.of(x_new - x, g_new - g, g)
+        finite = np.isfinite(f_new) & np.isfinite(g_new).all(axis=1)
         on, taught, far = [], [], []
-        for i, (start, f, slope, sy, yy) in enumerate(
-            zip(active, f_new.tolist(), step.slope, step.sy, step.yy, strict=True)
+        for i, (start, f, usable, slope, sy) in enumerate(
+            zip(active, f_new.tolist(), finite.tolist(), step.slope, step.sy, strict=True)
         ):
-            usable = math.isfinite(f) and math.isfinite(yy)  # the latter unless the gradient is not
             if usable and f <= start.f + _ARMIJO * slope:
                 on.append(i)
                 taught.append(i)
@@ -166,7 +166,8 @@ class _Step(NamedTuple):
     @staticmethod
     def of(s: Array, y: Array, g: Array) -> "_Step":
         rows = np.stack((g, s, y), axis=1)
-        products = np.matmul(rows, rows.swapaxes(1, 2))
+        with np.errstate(over="ignore", invalid="ignore"):  # where a gradient is not finite, or huge
+            products = np.matmul(rows, rows.swapaxes(1, 2))
         return _Step(s, y, *(products[:, i, j].tolist() for i, j in ((0, 1), (1, 2), (2, 2), (1, 1))))
 
 
@@ -201,7 +202,7 @@ def _direction(x: Array, g: Array, H: Array, low: Array, high: Array) -> tuple[A
 
 def _teach(H: Array, step: _Step, rows: list[int], fresh: list[bool]) -> None:
     """BFGS: the models of these rows after their steps."""
-    curved = [step.sy[i] > _CURVED * math.sqrt(step.ss[i] * step.yy[i]) for i in rows]
+    curved = [step.yy[i] > 0.0 and step.sy[i] > _CURVED * math.sqrt(step.ss[i] * step.yy[i]) for i in rows]
     rho = np.array([1.0 / step.sy[i] if bends else 0.0 for i, bends in zip(rows, curved, strict=True)])
     some = _index(rows, len(H))
     old, s, y = H[some], step.s[some], step.y[some]
@@ -211,7 +212,7 @@ def _teach(H: Array, step: _Step, rows: list[int], fresh: list[bool]) -> None:
             (step.sy[i] / step.yy[i] if fresh[i] else 1.0) if bends else _STRETCH
             for i, bends in zip(rows, curved, strict=True)
         ]
-        old = old * np.array(scale)[:, None, None]
+        old, y = old * np.array(scale)[:, None, None], np.where(np.array(curved)[:, None], y, 0.0)
     Hy = np.matmul(old, y[:, :, None])[:, :, 0]
     # Both rank-one updates, and their transposes, at once.
     v = (0.5 + 0.5 * rho * _dots(y, Hy))[:, None] * s - Hy
