@@ -40,7 +40,6 @@ _SURPRISE = 3.0  # standard deviations of a measurement from its prediction that
 _LOG_UNEXPECTED = float(np.log(0.2))  # of the probability of an outcome, likewise
 _UNSURE = 200  # trials past which the uncertainty of the hyperparameters is neglected
 _REFINED = 0.05  # nats: gain of a step with many trials below which it was the last
-_ASKED_TOLERANCE = 0.01  # of EP between two fits, in posterior standard deviations: P(safe) errs by less than that
 _FEW_SWEEPS = 20  # of EP with many trials, at most
 _NEARBY = 3  # sweeps of EP with many trials, past which its next run begins where this one ended
 _STEPS = 10  # evaluations of the evidence with many trials, at most: what three seconds for a first ask allow
@@ -259,7 +258,7 @@ def _rival(
 
 def _conditioned(data: HybridData, hypers: tuple[Hyperparameters, ...], start: Sites | None) -> Posterior:
     """The posterior at hyperparameters that are held."""
-    return latent.condition(data, hypers, start=start, tolerance=_ASKED_TOLERANCE, max_sweeps=_sweeps(data))
+    return latent.condition(data, hypers, start=start, tolerance=HELD_TOLERANCE, max_sweeps=_sweeps(data))
 
 
 def _sweeps(data: HybridData) -> int:
