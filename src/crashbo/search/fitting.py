@@ -41,6 +41,7 @@ _LOG_UNEXPECTED = float(np.log(0.2))  # of the probability of an outcome, likewi
 _UNSURE = 200  # trials past which the uncertainty of the hyperparameters is neglected
 _REFINED = 0.05  # nats: gain of a step with many trials below which it was the last
 _FEW_SWEEPS = 20  # of EP with many trials, at most
+_COARSE = 0.01  # judgement: its tolerance between two fits, in posterior standard deviations: P(safe) errs by 0.001
 _NEARBY = 3  # sweeps of EP with many trials, past which its next run begins where this one ended
 _STEPS = 10  # evaluations of the evidence with many trials, at most: what three seconds for a first ask allow
 # fitted: on eight families of crashbo.problems in 2 to 6 dimensions, seeds 0 to 4, after 10 to 50 trials. A measured
@@ -258,7 +259,8 @@ def _rival(
 
 def _conditioned(data: HybridData, hypers: tuple[Hyperparameters, ...], start: Sites | None) -> Posterior:
     """The posterior at hyperparameters that are held."""
-    return latent.condition(data, hypers, start=start, tolerance=HELD_TOLERANCE, max_sweeps=_sweeps(data))
+    tolerance = HELD_TOLERANCE if len(data.X) <= selection.SMALL else _COARSE
+    return latent.condition(data, hypers, start=start, tolerance=tolerance, max_sweeps=_sweeps(data))
 
 
 def _sweeps(data: HybridData) -> int:
