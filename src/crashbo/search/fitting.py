@@ -25,7 +25,15 @@ from crashbo.search.costs import ENOUGH, CostFit, Costs
 from crashbo.search.goals import GoalCosts
 from crashbo.search.observations import Observations
 from crashbo.search.preferences import Compared
-from crashbo.search.surrogates import HELD_TOLERANCE, BystanderMemory, Memory, Prepared, Surrogates, with_pending
+from crashbo.search.surrogates import (
+    HELD_TOLERANCE,
+    BystanderMemory,
+    Memory,
+    Prepared,
+    Surrogates,
+    waiting,
+    with_pending,
+)
 
 Array = NDArray[np.float64]
 PosteriorOver = Literal[
@@ -189,22 +197,9 @@ def _remembered(
 
 def _assembled(told: Prepared, found: _Found, memory: Memory) -> Surrogates:
     """Both models, with what is pending."""
-    unjudged = told.seen.unjudged if len(told.seen.unjudged) else None
-    waiting = told.seen.pending if unjudged is None else np.vstack([unjudged, told.seen.pending])
-    cost = None if found.cost is None else with_pending(found.cost, waiting)
+    cost = None if found.cost is None else with_pending(found.cost, waiting(told.seen, told.seen.pending))
     ensemble, bystanders = (found.ensemble, None) if found.labels is None else (found.labels, found.ensemble)
-    return Surrogates(
-        cost,
-        ensemble,
-        told,
-        found.fitted,
-        memory,
-        0 if told.costs is None else len(told.costs.X),
-        bystanders,
-        found.noise_is_open,
-        told.seen.reference,
-        unjudged,
-    )
+    return Surrogates(cost, ensemble, told, found.fitted, memory, bystanders, found.noise_is_open)
 
 
 def _held(told: Prepared, memory: Memory, start: Warm) -> _Found | None:

@@ -116,17 +116,19 @@ class Surrogates:
     told: Prepared  # the trials that both models know: all, or those that matter most (see `selection`)
     fitted: Fit | None  # of the crash model; None where hyperparameters are held
     memory: Memory
-    successes: int  # rows of the cost's data that were measured: pending ones come after them
     bystanders: Ensemble | None = None  # of what is measured, where that is not the cause: `ensemble` is of labels then
     noise_is_open: bool = False  # whether much noise and little explain the costs about equally well
-    reference: Array | None = None  # (M,), of several goals, where the user gives it
-    unjudged: Array | None = None  # successes of whose cost nobody has said anything, (k, D): as pending ones
     context: tuple[tuple[int, float], ...] = ()  # coordinates that are met and not chosen, and where they are now
 
     @property
     def known(self) -> Observations:
         """The trials that both models know."""
         return self.told.seen
+
+    @property
+    def successes(self) -> int:
+        """Rows of the cost's data that were measured: pending ones come after them."""
+        return 0 if self.told.costs is None else len(self.told.costs.X)
 
     @property
     def parametrisations(self) -> tuple[Parametrisation, ...]:
@@ -215,7 +217,7 @@ class Surrogates:
         if isinstance(self.cost, ComparedPosterior):
             return Winner(Best(self.cost, self.successes, self.context), self.cost, self.known.judged)
         if len(self.cost.hypers) > 1:
-            return Front(self.cost, self.successes, self.reference, self.context)
+            return Front(self.cost, self.successes, self.known.reference, self.context)
         return Best(self.cost, self.successes, self.context)
 
     def in_context(self, context: tuple[tuple[int, float], ...]) -> "Surrogates":
@@ -227,11 +229,9 @@ class Surrogates:
         if self.cost is None:
             return self
         n, alone = self.successes, self.cost
-        if self.unjudged is not None:
-            pending = np.vstack([self.unjudged, pending])
         if len(alone.data.X) > n:
             alone = without_pending(alone, n)
-        other = replace(self, cost=with_pending(alone, pending))
+        other = replace(self, cost=with_pending(alone, waiting(self.known, pending)))
         if "crash_model" in vars(self):  # with the densities of thresholds, of which ask and guard both ask
             vars(other)["crash_model"] = self.crash_model
         return other
@@ -241,6 +241,11 @@ def _log_odds(log_p: Array) -> Array:
     """log p / (1 - p), finite."""
     p = np.exp(np.minimum(log_p, -_LEAST_CRASH))
     return np.asarray(log_p - np.log1p(-p))
+
+
+def waiting(known: Observations, pending: Array) -> Array:
+    """Where a cost is to come: the pending trials, and before them successes of whose cost nobody has said anything."""
+    return np.vstack([known.unjudged, pending])
 
 
 def with_pending(cost: Posterior, pending: Array) -> Posterior:
