@@ -1,27 +1,34 @@
 """Is a change to the search for the better? This tree beside a revision, on tuning seeds, paired by case.
 
-    python benchmarks/families/tune.py --against HEAD~1    # all families, seeds 0 to 4, both of our methods
-    python benchmarks/families/tune.py --against HEAD --families driven,labels --dimensions 4,8 --seeds 0:10
-    python benchmarks/families/tune.py --against HEAD --methods eicc-labels --keep  # not again what was run before
+    python benchmarks/families/tune.py --against HEAD~1       # every group, 40 pairs or more of each
+    python benchmarks/families/tune.py --against HEAD --groups options,published --pairs 80
+    python benchmarks/families/tune.py --against HEAD --families driven,labels --keep  # not again what was run before
 
-Prints, per family and in all, the mean normalised regret of both, the difference with twice its standard error, crashes
-and wasted trials. Seeds from 100 on are refused: those are for reporting. A revision's runs are kept, and made once.
+Families old and new, published problems and the paper's. Prints, per group and in all, regret at the end, averaged over
+the run and over the price paid (a crash costing five trials), and the share of trials that crashed: both means, and the
+difference with two standard errors; then what that says. The problems and the benchmark are this tree's, only the
+optimiser is the revision's: it may be one from before a problem was there. A revision's runs are kept, and made once.
+Seeds below 100 only: those from 100 on are for reporting.
 """
 
 import argparse
+import math
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
-
 from crashbo.app.benchmark.campaign import seeds_of
-from crashbo.benchmark.runs import Run, Spec, plain, revived
-from crashbo.benchmark.summary import crash_share, final_score, wasted_share
+from crashbo.app.run_options import listed
+from crashbo.app.run_progress import RunProgress
+from crashbo.benchmark import cases, comparison
+from crashbo.benchmark.groups import GROUPS, LABELS, Group
+from crashbo.benchmark.runs import Run, Spec, execute, lost, plain, revived
 from crashbo.campaigns.run_log import RunLog
+from crashbo.campaigns.running import cores, run_all
 from crashbo.problems import families
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -29,89 +36,95 @@ from replay import ROOT, package
 
 FOLDER = Path("crashbo-tune")
 HERE = "here"
+JUDGE = ("benchmark", "campaigns", "problems")  # that are this tree's for both
 
 
-def run(revision: str | None, folder: Path, words: list[str]) -> None:
-    """The benchmark, by the crashbo of a revision or of this tree."""
+def specs(options: argparse.Namespace) -> list[Spec]:
+    """Of each group as many tuning seeds as make the pairs that are wanted."""
+    chosen = [group for group in GROUPS if options.groups is None or group.name in listed(options.groups)]
+    found: dict[Spec, None] = {}
+    for group in chosen:
+        seeds = seeds_of(options.seeds) if options.seeds else enough_seeds(options, group)
+        wanted = [case for case in everything(options, seeds) if group.has(case)]
+        for method in listed(options.methods):
+            found |= dict.fromkeys(comparison.specs_of([group], wanted, method))
+    return list(found)
+
+
+def enough_seeds(options: argparse.Namespace, group: Group) -> Sequence[int]:
+    """As many as make the pairs that are wanted."""
+    one = sum(group.has(case) for case in everything(options, [0])) * len(group.told)
+    wanted = 1.5 * options.pairs if group.name == "smooth measured" else options.pairs  # not all measure a cause there
+    return families.TUNING[: math.ceil(wanted / max(one, 1))]
+
+
+def everything(options: argparse.Namespace, seeds: Sequence[int]) -> list[cases.Case]:
+    names = families.names() if options.families == "all" else listed(options.families)
+    published = cases.published(seeds) if options.families == "all" else []
+    return [*cases.of_families(names, seeds), *published]
+
+
+def run_here(options: argparse.Namespace, folder: Path) -> None:
+    """What is missing, by the crashbo that this process has."""
+    log: RunLog[Spec, Run] = RunLog(folder / "runs", plain, revived)
+    with log, RunProgress() as progress:
+        run_all(specs(options), execute, log, workers=cores(), report=progress, lost=lost)
+
+
+def run_apart(revision: str | None, folder: Path) -> None:
+    """The same in a process with the optimiser of a revision; or of this tree as it is now: it may go on changing."""
     with tempfile.TemporaryDirectory() as temporary:
-        environment = {**os.environ, "PYTHONPATH": str(package(revision, Path(temporary)))}
-        code = "import sys; from crashbo.app.cli import main; sys.exit(main())"
+        source = package(revision, Path(temporary))
+        for room in JUDGE:
+            shutil.rmtree(source / "crashbo" / room, ignore_errors=True)
+            shutil.copytree(ROOT / "src" / "crashbo" / room, source / "crashbo" / room)
+        print(f"Running {revision or 'the working tree'}", file=sys.stderr, flush=True)
         done = subprocess.run(
-            [sys.executable, "-c", code, "benchmark", *words, "--output", str(folder)],
-            env=environment,
-            stdout=subprocess.DEVNULL,
+            [sys.executable, __file__, *sys.argv[1:], "--only", str(folder.resolve())],
+            env={**os.environ, "PYTHONPATH": str(source)},
         )
     if done.returncode:
         raise SystemExit(f"{revision or 'the working tree'} could not be run; what it said is above.")
 
 
-def runs_in(folder: Path, wanted: set[Spec] | None = None) -> dict[Spec, Run]:
+def runs_in(folder: Path, wanted: list[Spec]) -> list[Run]:
     log: RunLog[Spec, Run] = RunLog(folder / "runs", plain, revived)
     with log:
-        return {spec: found for spec, found in log.runs.items() if wanted is None or spec in wanted}
-
-
-def compare(ours: dict[Spec, Run], theirs: dict[Spec, Run]) -> None:
-    both = [spec for spec in ours if spec in theirs and same_problem(ours[spec], theirs[spec])]
-    others = sum(spec in theirs for spec in ours) - len(both)
-    if others:
-        print(f"{others} runs are left out: their problems are not the same in both.")
-    for method in dict.fromkeys(spec.method for spec in both):
-        specs = [spec for spec in both if spec.method == method]
-        print(f"\n{method}\n{'':16s} cases   here  there   difference          crashes       wasted")
-        for name in [*dict.fromkeys(spec.case.problem for spec in specs), "all"]:
-            part = [spec for spec in specs if name in (spec.case.problem, "all")]
-            print(line(name, [ours[spec] for spec in part], [theirs[spec] for spec in part]))
-
-
-def same_problem(one: Run, other: Run) -> bool:
-    """Whether both were of one machine: a family may have changed since. An optimum may have been found better."""
-    return (one.median, one.noise) == (other.median, other.noise)
-
-
-def line(name: str, here: list[Run], there: list[Run]) -> str:
-    """Means of both, and the paired difference."""
-    score, crashes, wasted = (
-        [np.array([what(run) for run in runs]) for runs in (here, there)]
-        for what in (final_score, crash_share, wasted_share)
-    )
-    gap = score[0] - score[1]
-    error = 2.0 * np.std(gap, ddof=1) / np.sqrt(len(gap)) if len(gap) > 1 else np.nan
-    mark = "" if not abs(gap.mean()) > error else " better" if gap.mean() < 0.0 else " WORSE"
-    return (
-        f"{name:16s} {len(gap):5d} {score[0].mean():6.3f} {score[1].mean():6.3f}   {gap.mean():+.3f} ± {error:.3f}   "
-        f"{crashes[0].mean():6.1%} {crashes[1].mean():6.1%} {wasted[0].mean():6.1%} {wasted[1].mean():6.1%}{mark}"
-    )
+        return [log.runs[spec] for spec in wanted if spec in log.runs]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--against", metavar="REVISION", required=True, help="that has the benchmark, too")
-    parser.add_argument("--families", default="all")
-    parser.add_argument("--dimensions")
-    parser.add_argument("--methods", default="eicc,eicc-labels")
-    parser.add_argument("--seeds", default="0:5", help="below 100")
-    parser.add_argument("--trials")
+    parser.add_argument("--against", metavar="REVISION", required=True)
+    parser.add_argument("--families", default="all", metavar="A,B", help="and the published problems (default: all)")
+    parser.add_argument("--groups", metavar="A,B", help=f"of {', '.join(group.name for group in GROUPS)}")
+    parser.add_argument("--methods", default="eicc", metavar="A,B", help="with labels only where a group has that")
+    parser.add_argument("--seeds", metavar="A:B", help="below 100 (default: as many as make the pairs)")
+    parser.add_argument("--pairs", type=int, default=comparison.PAIRS, help="at least, per group (%(default)s)")
     parser.add_argument("--keep", action="store_true", help="runs of this tree that were made before")
+    parser.add_argument("--only", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
     try:
-        families.check_tuning(seeds_of(options.seeds))
+        families.check_tuning(seeds_of(options.seeds) if options.seeds else [])
     except ValueError as refusal:
         raise SystemExit(str(refusal)) from None
-    words = [
-        word
-        for name in ("families", "dimensions", "methods", "seeds", "trials")
-        if (value := getattr(options, name)) is not None
-        for word in (f"--{name}", value)
-    ]
+    if options.only is not None:
+        run_here(options, options.only)
+        return
     command = ["git", "-C", str(ROOT), "rev-parse", "--short", options.against]
     revision = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
     if not options.keep:
         shutil.rmtree(FOLDER / HERE, ignore_errors=True)
-    run(revision, FOLDER / revision, words)
-    run(None, FOLDER / HERE, words)
-    ours = runs_in(FOLDER / HERE)
-    compare(ours, runs_in(FOLDER / revision, set(ours)))
+    run_apart(revision, FOLDER / revision)
+    run_apart(None, FOLDER / HERE)
+    wanted = specs(options)
+    for method in listed(options.methods):
+        ours, theirs = (
+            runs_in(FOLDER / name, [spec for spec in wanted if spec.method in (method, LABELS.get(method))])
+            for name in (HERE, revision)
+        )
+        found = comparison.compare(ours, theirs)
+        print("\n".join(["", method, *comparison.table(found), "", *comparison.verdicts(found)]))
 
 
 if __name__ == "__main__":

@@ -102,7 +102,7 @@ class TestPlans:
         from crashbo.app.benchmark.campaign import BenchmarkDesign
 
         cases = tuple(of_families(families.names(), [100, 101]))
-        specs = BenchmarkDesign(("eicc", "random"), cases, None, {}).specs()
+        specs = BenchmarkDesign(("eicc", "random"), cases, None, False, {}).specs()
         assert [spec.case.seed for spec in specs] == sorted(spec.case.seed for spec in specs)
         assert all(a.case == b.case for a, b in zip(specs[::2], specs[1::2], strict=True))
         assert [spec.case for spec in specs[: len(cases)]][::2] != [c for c in cases if c.seed == 100]

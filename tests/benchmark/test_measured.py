@@ -87,3 +87,23 @@ def test_trials_that_were_not_made_change_nothing():
     nothing = fake("eicc", [], trials=3)
     assert_allclose(nothing.score, 1.0)
     assert_allclose(nothing.crashes, 0.0)
+
+
+class TestOverThePricePaid:
+    """A crash costs more than one trial, and the run ends when as much is paid as it has trials."""
+
+    def test_with_a_price_of_one_it_is_the_mean_over_the_trials(self):
+        run = fake("eicc", [None, 0.6, None, 0.2])
+        assert run.over_price(1.0) == pytest.approx(np.mean(run.score))
+
+    def test_by_hand(self):
+        # Paid after each trial: 1, 6, 7, 8. Of eight trials' worth: 0.6 from 1 to 6, 0.2 at 7, 0.1 at 8.
+        run = fake("eicc", [0.6, None, 0.2, 0.1], trials=8)
+        assert run.over_price(5.0) == pytest.approx((6 * 0.6 + 0.2 + 0.1) / 8)
+
+    def test_what_cannot_be_paid_any_more_does_not_count(self):
+        assert fake("eicc", [None, 0.0, 0.0, 0.0]).over_price(5.0) == 1.0
+
+    def test_the_best_so_far_is_carried_on(self):
+        assert fake("eicc", [0.4], trials=10).over_price(20.0) == pytest.approx(0.4)
+        assert fake("eicc", [], trials=10).over_price(5.0) == 1.0

@@ -5,23 +5,28 @@ import pytest
 from numpy.testing import assert_allclose
 
 from crashbo.benchmark import summary as statistics
+from crashbo.benchmark.cases import of_families, published
+from crashbo.benchmark.comparison import Difference, compare, verdicts
+from crashbo.benchmark.groups import GROUPS
 from crashbo.benchmark.summary import (
     Summary,
     band,
     below_optimum,
     best_peer,
     bootstrap,
+    data_profile,
     final_score,
     is_peer,
     parts,
-    performance_profile,
-    score_at_half,
     standings,
     suggestion_seconds,
     trials_to,
     verdict,
 )
+from crashbo.problems import families
 from fake_runs import fake, fakes
+
+BY_NAME = {group.name: group for group in GROUPS}
 
 
 def test_only_cases_that_all_methods_have_finished_count():
@@ -31,12 +36,6 @@ def test_only_cases_that_all_methods_have_finished_count():
     assert [case.seed for case in summary.cases] == [0, 1, 2]
     assert summary.unfinished == 2
     assert summary.estimate("random", final_score).mean == pytest.approx(0.6)
-
-
-def test_half_of_the_trials_is_rounded_up():
-    assert score_at_half(fake("eicc", [0.9, 0.5, 0.2, 0.1])) == 0.5
-    assert score_at_half(fake("eicc", [0.9, 0.5, 0.2])) == 0.5
-    assert score_at_half(fake("eicc", [0.9])) == 0.9
 
 
 def test_a_curve_takes_each_case_after_that_share_of_its_own_trials():
@@ -99,21 +98,24 @@ def test_an_estimate_leaves_out_runs_without_a_value():
     assert_allclose(Summary.of(runs).estimate("eicc", statistics.suggestion_seconds), 2.0)
 
 
-def test_a_performance_profile_by_hand():
+def test_a_data_profile_by_hand():
     runs = [
         *(fake("eicc", [1.0, 0.1, 0.0, 0.0], seed=0), fake("random", [1.0, 1.0, 1.0, 0.05], seed=0)),
-        *(fake("eicc", [1.0, 1.0, 1.0, 0.1], seed=1), fake("random", [1.0, 1.0, 1.0, 1.0], seed=1)),
-        *(fake("eicc", [1.0, 1.0, 1.0, 1.0], seed=2), fake("random", [1.0, 1.0, 1.0, 1.0], seed=2)),
+        *(fake("eicc", [1.0, 0.1], seed=1), fake("random", [1.0, 1.0], seed=1)),
     ]
     assert trials_to(runs[0], 0.1) == 2.0
     assert trials_to(runs[3], 0.1) == np.inf
-    found = performance_profile(Summary.of(runs), 0.1, ["eicc", "random"])
-    factors, shares = found["eicc"]
-    assert factors[0] == 1.0
-    assert_allclose(shares, 2 / 3)  # the fastest wherever one is there at all; the third case nobody solves
-    factors, shares = found["random"]
-    assert_allclose(shares[factors < 1.999], 0.0)
-    assert shares[-1] == pytest.approx(1 / 3)  # at twice the trials of the other
+    trials, shares = data_profile(Summary.of(runs), "eicc", 0.1)
+    assert_allclose(trials, [0, 1, 2, 3, 4])
+    assert_allclose(shares, [0, 0, 1, 1, 1])
+    assert_allclose(data_profile(Summary.of(runs), "random", 0.1)[1], [0, 0, 0, 0, 0.5])
+
+
+def test_a_run_with_a_target_is_solved_there_and_not_before():
+    run = fake("eicc", [None, 0.05, 0.0], trials=5, target=0.0)
+    assert list(run.solved(0.1)) == [False, False, True, True, True]
+    assert run.has_arrived
+    assert not fake("eicc", [None, 0.05], trials=5, target=0.0).has_arrived
 
 
 @pytest.mark.parametrize(
@@ -146,7 +148,7 @@ def test_with_few_cases_there_is_no_verdict():
 def test_the_rival_is_the_best_peer_on_the_very_cases():
     runs = fakes({"eicc": 0.2, "random": 0.3, "their:method": 0.6}, problem="bowl")
     runs += fakes({"eicc": 0.2, "random": 0.7, "their:method": 0.4}, problem="valley")
-    of = Summary.of(runs).groups["problem"]
+    of = Summary.of(runs).problems
     assert (best_peer(of["bowl"]), best_peer(of["valley"])) == ("random", "their:method")
 
 
@@ -170,13 +172,11 @@ def test_parts_divide_the_cases_in_each_kind():
         kinds.setdefault(part.kind, []).append(part.name)
     assert kinds == {
         "all": ["all cases"],
-        "measured": ["a cause is measured", "labels only"],
-        "start": ["safe start given", "no start given"],
-        "dimension": ["4 to 5 parameters", "9 to 16 parameters"],
+        "group": ["smooth measured", "smooth labels only", "many parameters"],
         "problem": ["bowl", "labels"],
         "problem and dimension": ["bowl (4 parameters)", "bowl (16 parameters)", "labels (4 parameters)"],
     }
-    for kind in kinds:
+    for kind in ("all", "problem", "problem and dimension"):
         assert sum(len(part.summary.cases) for part in found if part.kind == kind) == 24
 
 
@@ -185,23 +185,84 @@ def test_standings_tell_the_same_cases_once():
     runs += fakes({"eicc": 0.9, "random": 0.5}, problem="labels", dimension=6, measured=False)
     found = standings(Summary.of(runs), "eicc")
     assert [(v.where, v.word) for v in found["all"]] == [("over all cases", "level")]
-    assert [(v.where, v.word) for v in found["measured"]] == [
-        ("where a cause is measured", "lead"),
-        ("where there are labels only", "lose"),
-    ]
-    assert set(found) == {"all", "measured"}  # dimensions and families are the same cases again
+    assert [(v.where, v.word) for v in found["group"]] == [("on smooth measured", "lead")]
+    assert [(v.where, v.word) for v in found["problem"]] == [("on labels", "lose")]  # bowl is the group again
+    assert set(found) == {"all", "group", "problem"}
 
 
-@pytest.mark.parametrize(
-    ("dimension", "words"),
-    [
-        *((1, "up to 3"), (3, "up to 3"), (4, "4 to 5"), (8, "6 to 8"), (16, "9 to 16"), (24, "17 to 24")),
-        *((60, "25 to 60"), (61, "more than 60")),
-    ],
-)
-def test_every_dimension_has_its_range(dimension, words):
-    runs = [fake("eicc", [0.1], dimension=dimension)]
-    assert list(Summary.of(runs).groups["dimension"]) == [f"{words} parameters"]
+class TestGroups:
+    """Every comparison is by these."""
+
+    def test_every_family_and_published_problem_is_in_a_group_of_its_kind(self):
+        cases = [*of_families(families.names(), [0]), *published([0])]
+        kinds = {name: {case.problem for case in cases if group.has(case)} for name, group in BY_NAME.items()}
+        assert kinds["options"] == {"options", "mixed", "conditional"}
+        assert kinds["cusps and islands"] == {"cusps", "islands", "corridor", "plateau", "rugged"}
+        assert "perovskites" in kinds["published"]
+        assert kinds["paper"] >= {"hartmann6d", "michalewicz10d", "eggcrate2d"}
+        assert kinds["other"] == set()
+        assert all(sum(case.problem in names for names in kinds.values()) for case in cases)
+
+    def test_the_same_cases_stand_there_with_labels_only(self):
+        runs = fakes({"eicc": 0.1, "eicc-labels": 0.3, "random": 0.5}, problem="bowl", seeds=5)
+        groups = Summary.of(runs).groups
+        assert {name: part.methods for name, part in groups.items()} == {
+            "smooth measured": ("eicc", "random"),
+            "smooth labels only": ("eicc", "random"),
+        }
+        means = {name: part.estimate("eicc", final_score).mean for name, part in groups.items()}
+        assert means == pytest.approx({"smooth measured": 0.1, "smooth labels only": 0.3})
+
+    def test_many_parameters_are_judged_both_ways(self):
+        runs = fakes({"eicc": 0.1, "eicc-labels": 0.3}, problem="bowl", dimension=16, seeds=5)
+        part = Summary.of(runs).groups["many parameters"]
+        assert len(part.cases) == 10
+        assert part.estimate("eicc", final_score).mean == pytest.approx(0.2)
+
+    def test_what_is_not_measured_is_not_among_the_measured(self):
+        runs = fakes({"eicc": 0.1, "eicc-labels": 0.3}, problem="labels", measured=False, seeds=5)
+        assert list(Summary.of(runs).groups) == ["smooth labels only"]
+
+    def test_labels_alone_stand_under_their_own_name(self):
+        part = Summary.of(fakes({"eicc-labels": 0.3}, seeds=5)).groups["smooth measured"]
+        assert part.methods == ("eicc-labels",)
+
+
+class TestComparison:
+    """Here less there, by group."""
+
+    def test_a_difference_has_its_standard_error(self):
+        rng = np.random.default_rng(0)
+        gaps = rng.normal(0.02, 0.05, 50)
+        here = [fake("eicc", [0.5 + gap], seed=seed) for seed, gap in enumerate(gaps)]
+        there = [fake("eicc", [0.5], seed=seed) for seed in range(50)]
+        one, overall = compare(here, there)
+        assert (one.group, one.pairs) == ("smooth measured", 50)
+        assert one.differences["regret"].mean == pytest.approx(gaps.mean())
+        assert one.differences["regret"].error == pytest.approx(gaps.std(ddof=1) / np.sqrt(50))
+        assert overall.differences["regret"] == one.differences["regret"]
+
+    def test_verdicts_are_by_two_standard_errors_and_lower_is_better(self):
+        assert Difference(0.1, 0.2, -0.1, 0.04).word == "better"
+        assert Difference(0.2, 0.1, 0.1, 0.04).word == "worse"
+        assert Difference(0.1, 0.2, -0.1, 0.06).word == "level"
+
+    def test_few_pairs_have_no_verdict(self):
+        runs = fakes({"eicc": 0.1}, seeds=39)
+        assert "too few to tell (39 pairs of 40)" in verdicts(compare(runs, runs))[0]
+        runs = fakes({"eicc": 0.1}, seeds=40)
+        last = verdicts(compare(runs, runs))[-1]
+        assert last == "mean of groups: level in all of regret, over the run, per price of 5, crashes."
+
+    def test_machines_that_changed_are_left_out(self):
+        here = fakes({"eicc": 0.1}, seeds=4)
+        there = [*fakes({"eicc": 0.1}, seeds=3), *fakes({"eicc": 0.1}, seeds=4, median=2.0)[3:]]
+        assert compare(here, there)[0].pairs == 3
+
+    def test_groups_weigh_the_same_in_the_mean(self):
+        here = [*fakes({"eicc": 0.3}, seeds=4), *fakes({"eicc": 0.2}, seeds=12, problem="islands")]
+        there = [*fakes({"eicc": 0.1}, seeds=4), *fakes({"eicc": 0.2}, seeds=12, problem="islands")]
+        assert compare(here, there)[-1].differences["regret"].mean == pytest.approx(0.1)
 
 
 def test_a_cost_below_the_optimum_on_file_is_found_even_if_noise_hid_it():

@@ -5,12 +5,15 @@ May import the public API, `problems` and `campaigns`.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
 
 import numpy as np
 
 from crashbo import Study, problems
-from crashbo.problems import Problem, families
+from crashbo.problems import PUBLISHED, Problem, families
 
+SOLO8 = "solo8-jump"
+PAPER = ("eggcrate2d", "hartmann6d", "michalewicz10d", SOLO8)  # what the paper compares methods on, and its robot
 _FEWEST, _PER_PARAMETER = 30, 2.5  # trials
 _DRAWS, _ENOUGH, _MOST = 2_000, 400, 400_000  # to find a median: at a time, safe ones, in all
 
@@ -37,7 +40,8 @@ class Case:
     @property
     def trials(self) -> int:
         """Trials that it is given by default."""
-        return int(_FEWEST + _PER_PARAMETER * self.dimension)
+        published = None if self.is_family else problems.get(self.problem).published
+        return int(_FEWEST + _PER_PARAMETER * self.dimension) if published is None else published.trials
 
     def make(self) -> Problem:
         """The problem, with its optimum, its median and its start."""
@@ -45,7 +49,7 @@ class Case:
             return families.get(self.problem, self.dimension, self.seed)
         problem = problems.get(self.problem)
         start, median = problem.start, problem.median_safe_cost
-        if start is None:
+        if start is None and (problem.published is None or problem.published.has_start):
             start = problem.safe_start(np.random.default_rng([self.seed, 1]))
         return replace(problem, start=start, median_safe_cost=median_safe_cost(problem) if median is None else median)
 
@@ -69,6 +73,11 @@ def of_problems(names: Iterable[str], seeds: Sequence[int]) -> list[Case]:
     """Problems that are what they are; seeds are of start, noise and method."""
     sizes = {name: len(_fit(problems.get(name)).space) for name in names}
     return [Case(name, size, seed) for seed in seeds for name, size in sizes.items()]
+
+
+def published(seeds: Sequence[int]) -> list[Case]:
+    """The published problems, the paper's among them; without the quadruped where its simulator is not installed."""
+    return of_problems([*PUBLISHED, *(name for name in PAPER if name != SOLO8 or find_spec("mujoco"))], seeds)
 
 
 def are_tuning(cases: Iterable[Case]) -> bool:

@@ -65,6 +65,7 @@ class Machine:
         self.start: Params | None = None if problem.start is None else {**self._anything(), **problem.start}
         self.seed = seed
         self._tried: list[Tried] = []
+        self._has_arrived = False  # at the problem's target, where it has one
         self._problem, self._trials, self._informed = problem, trials, informed
         self._rng = np.random.default_rng([seed, zlib.crc32(problem.name.encode())])
         self._since = time.perf_counter()
@@ -94,8 +95,8 @@ class Machine:
 
     @property
     def left(self) -> int:
-        """Trials that are left."""
-        return self._trials - len(self._tried)
+        """Trials that are left; none once the problem's target is reached."""
+        return 0 if self._has_arrived else self._trials - len(self._tried)
 
     def __call__(self, params: Params) -> Reply:
         """One trial; of the params, what does not exist is left out, and who breaks a rule crashes.
@@ -112,11 +113,18 @@ class Machine:
                 raise Crash("a rule was broken")
             outcome = self._problem.evaluate(params, self._rng)
             reply = Reply(outcome.cost, outcome.measured)
+            self._has_arrived = self._is_target(params)
         except Crash:
             reply = Reply(None)
         self._tried.append(Tried(dict(params), reply.cost, seconds))
         self._since = time.perf_counter()
         return reply
+
+    def _is_target(self, params: Params) -> bool:
+        published = self._problem.published
+        if published is None or published.target is None:
+            return False
+        return self._problem.truth(params).cost <= published.target
 
     def is_safe(self, params: Params) -> bool:
         """Whether these params are safe, which only the oracle is told."""

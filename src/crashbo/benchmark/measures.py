@@ -38,6 +38,19 @@ def score(regret: Array) -> Array:
     return np.clip(np.where(np.isnan(regret), 1.0, regret), 0.0, 1.0)
 
 
+def over_price(score: Array, crashed: Flags, price: float) -> float:
+    """Mean score while as much is paid as the run has trials: a success costs one, a crash its price.
+
+    Args:
+        score: after each trial of the run, n; one before the first.
+        crashed: of the trials that were made, n or fewer.
+        price: of a crash, in trials; with 1 this is the mean over the trials.
+    """
+    paid = np.cumsum(np.where(crashed, price, 1.0))
+    done = np.searchsorted(paid, np.arange(1, len(score) + 1), side="right")
+    return float(np.mean(np.concatenate([[1.0], score])[done]))
+
+
 def wasted(points: Array, costs: Sequence[float | None], noise: float, span: float) -> Flags:
     """Trials next to an earlier success that was plainly worse than the best known then.
 

@@ -19,7 +19,7 @@ from crashbo import Space
 from crashbo.benchmark import measures, methods
 from crashbo.benchmark.cases import Case
 from crashbo.benchmark.machine import Finished, Machine
-from crashbo.benchmark.measures import Array
+from crashbo.benchmark.measures import Array, Flags
 from crashbo.problems import Problem
 
 _DIGITS = 6  # of a coordinate that is kept
@@ -55,6 +55,7 @@ class Run:
     error: str | None  # why the method ended before its time
     seconds: float
     versions: dict[str, str]  # of crashbo, and of the libraries that the method needs
+    target: float | None = None  # the true cost at which the run has reached its end
 
     @property
     def regret(self) -> Array:
@@ -71,6 +72,22 @@ class Run:
     def score(self) -> Array:
         """Normalised regret between zero and one, after each trial of the spec."""
         return measures.score(self.regret)
+
+    def over_price(self, price: float) -> float:
+        """Mean score while as much is paid as there are trials, a crash costing so many of them."""
+        return measures.over_price(self.score, np.array([cost is None for cost in self.costs], dtype=bool), price)
+
+    def solved(self, regret: float) -> Flags:
+        """Whether it is solved after each trial of the spec: at the target, or to a normalised regret without one."""
+        if self.target is None:
+            return np.asarray(self.score <= regret)
+        reached = np.array([truth is not None and truth <= self.target for truth in self.truths], dtype=bool)
+        return self._held(np.logical_or.accumulate(reached), False).astype(bool)
+
+    @property
+    def has_arrived(self) -> bool:
+        """Whether it ended at its target."""
+        return self.target is not None and bool(self.solved(0.0)[-1])
 
     def _held(self, values: Array, none: float) -> Array:
         missing = self.spec.trials - len(values)
@@ -120,6 +137,7 @@ def record(spec: Spec, problem: Problem, machine: Machine, error: str | None, se
         error=error,
         seconds=seconds,
         versions=versions_of(spec.method),
+        target=None if problem.published is None else problem.published.target,
     )
 
 

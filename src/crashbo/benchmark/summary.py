@@ -6,7 +6,7 @@ All methods are compared on the same cases: one that a method has not finished i
 the bootstrap over cases, 95 %; comparisons are paired by case.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import NamedTuple
@@ -16,6 +16,8 @@ from scipy.special import ndtri, stdtrit
 
 from crashbo.benchmark import methods
 from crashbo.benchmark.cases import Case
+from crashbo.benchmark.chance import chance_on
+from crashbo.benchmark.groups import GROUPS, members
 from crashbo.benchmark.measures import Array
 from crashbo.benchmark.methods import Method
 from crashbo.benchmark.runs import Run
@@ -23,13 +25,12 @@ from crashbo.benchmark.runs import Run
 _RESAMPLES = 2000
 _ENDS = (2.5, 97.5)
 _FEW = 5  # cases, fewer than which no interval is worth its name
-TARGETS = (0.1, 0.01)  # normalised regret that counts as solved, in profiles
+TARGETS = (0.1, 0.01)  # normalised regret that counts as solved, where no target was published
+PRICE = 5.0  # of a crash, in trials, of the figure that everything is compared by
 STEPS = 100  # of a curve over the share of the trials
 OURS = ("eicc", "eicc-labels")  # whose leads and losses are told
 ORACLE = "oracle"
-MEASURED, LABELS = "a cause is measured", "labels only"
 _BASELINES = ("random", "sobol")  # nobody's: counted among the peers
-_EDGES = (3, 5, 8, 16, 24, 60)  # parameters: the upper ends of ranges
 _BEATEN = 1e-6  # of the span: a cost that is lower than the optimum by more is no rounding
 
 
@@ -92,16 +93,19 @@ class Summary:
         return sorted(self.methods, key=lambda method: float(np.mean(self.values(method, final_score))))
 
     @cached_property
-    def groups(self) -> dict[str, dict[str, "Summary"]]:
-        """Parts of the cases, by what they have in common: problem, dimension, what is measured, start."""
-        some = self.methods[0] if self.methods else ""
-        keys: dict[str, Callable[[Case], str]] = {
-            "problem": lambda case: case.problem,
-            "dimension": lambda case: _dimensions(case.dimension),
-            "measured": lambda case: MEASURED if self.runs[some, case].measured else LABELS,
-            "start": lambda case: "safe start given" if self.runs[some, case].started else "no start given",
-        }
-        return {name: self._by(key) for name, key in keys.items()}
+    def groups(self) -> "dict[str, Summary]":
+        """The groups that every comparison is by, as far as there are cases."""
+        runs = [run for method in self.methods for run in self.of_method(method)]
+        found = {group.name: Summary.of(members(group, runs)) for group in GROUPS}
+        return {name: part for name, part in found.items() if part.cases}
+
+    @cached_property
+    def problems(self) -> "dict[str, Summary]":
+        """The cases of each problem or family."""
+        parts: dict[str, list[Case]] = {}
+        for case in sorted(self.cases, key=lambda case: (case.problem, case.dimension)):
+            parts.setdefault(case.problem, []).append(case)
+        return {name: self.on(cases) for name, cases in parts.items()}
 
     def by_problem_and_dimension(self) -> "dict[tuple[str, int], Summary]":
         """The finest parts: members of one family in one dimension."""
@@ -110,21 +114,25 @@ class Summary:
             cells.setdefault((case.problem, case.dimension), []).append(case)
         return {cell: self.on(cases) for cell, cases in cells.items()}
 
-    def _by(self, key: Callable[[Case], str]) -> "dict[str, Summary]":
-        parts: dict[str, list[Case]] = {}
-        for case in sorted(self.cases, key=lambda case: case.dimension):
-            parts.setdefault(key(case), []).append(case)
-        return {name: self.on(cases) for name, cases in parts.items()}
-
 
 def final_score(run: Run) -> float:
     """Normalised regret at the end, between zero and one."""
     return float(run.score[-1])
 
 
-def score_at_half(run: Run) -> float:
-    """Normalised regret after half of the trials, rounded up, between zero and one."""
-    return float(run.score[(run.spec.trials + 1) // 2 - 1])
+def anytime_score(run: Run) -> float:
+    """Mean of the normalised regret over the trials, each between zero and one."""
+    return run.over_price(1.0)
+
+
+def priced_score(run: Run) -> float:
+    """The same over the price paid, a crash costing five trials."""
+    return run.over_price(PRICE)
+
+
+def dearly_priced_score(run: Run) -> float:
+    """The same, a crash costing twenty trials."""
+    return run.over_price(20.0)
 
 
 def final_regret(run: Run) -> float:
@@ -176,50 +184,49 @@ def band(curves: Array) -> tuple[Array, Array]:
 
 
 def trials_to(run: Run, target: float) -> float:
-    """Trials after which the regret first was at most the target; infinite if it never was."""
-    there = np.flatnonzero(run.score <= target)
+    """Trials after which it was solved first; infinite if it never was."""
+    there = np.flatnonzero(run.solved(target))
     return float(there[0] + 1) if len(there) else np.inf
 
 
-def performance_profile(summary: Summary, target: float, compared: Sequence[str]) -> dict[str, tuple[Array, Array]]:
-    """Dolan and More's: the share of cases solved within a factor of the trials that the fastest of all needed.
+def data_profile(summary: Summary, method: str, target: float) -> tuple[Array, Array]:
+    """The share of cases solved within so many trials, in the manner of Moré and Wild: the trials, and the shares.
 
-    Returns the factors and the shares, by method.
+    On a list, random search is computed, not sampled.
     """
-    needed = np.array([summary.values(method, lambda run: trials_to(run, target)) for method in compared])
-    best = needed.min(axis=0)
-    ratios = np.where(np.isfinite(needed), needed / np.where(np.isfinite(best), best, 1.0), np.inf)
-    top = float(np.max(ratios[np.isfinite(ratios)], initial=2.0))
-    factors = np.geomspace(1.0, top, 200)
-    shares = [(row[:, None] <= factors * (1.0 + 1e-12)).mean(axis=0) for row in ratios]
-    return {method: (factors, share) for method, share in zip(compared, shares, strict=True)}
+    trials = np.arange(1 + max(run.spec.trials for run in summary.of_method(method)))
+    chances = {problem: chance_on(problem) if method == "random" else None for problem in summary.problems}
+    rows = []
+    for run in summary.of_method(method):
+        chance = chances[run.spec.case.problem]
+        row = np.concatenate([[False], run.solved(target)]) if chance is None else chance.solved(_cost_of(run, target))
+        rows.append(row[np.minimum(trials, len(row) - 1)])
+    return trials.astype(float), np.mean(rows, axis=0)
+
+
+def _cost_of(run: Run, target: float) -> float:
+    """The cost that counts as solved."""
+    return run.optimum + target * (run.median - run.optimum) if run.target is None else run.target
 
 
 class Part(NamedTuple):
     """Some of the cases, and what they have in common."""
 
-    kind: str  # all, measured, dimension, problem, problem and dimension, start
+    kind: str  # all, group, problem, problem and dimension
     name: str
     where: str  # in a sentence
     summary: Summary
 
 
 def parts(summary: Summary) -> list[Part]:
-    """All cases, and all groups of them, coarse ones first."""
-    groups = summary.groups
+    """All cases, the groups, and what they consist of."""
     found = [Part("all", "all cases", "over all cases", summary)]
-    found += [Part("measured", name, _WHERE[name], part) for name, part in groups["measured"].items()]
-    found += [Part("start", name, f"where {_STARTS[name]}", part) for name, part in groups["start"].items()]
-    found += [Part("dimension", name, f"with {name}", part) for name, part in groups["dimension"].items()]
-    found += [Part("problem", name, f"on {name}", part) for name, part in sorted(groups["problem"].items())]
+    found += [Part("group", name, f"on {name}", part) for name, part in summary.groups.items()]
+    found += [Part("problem", name, f"on {name}", part) for name, part in summary.problems.items()]
     for (name, dimension), part in sorted(summary.by_problem_and_dimension().items()):
         words = f"{name} ({dimension} parameters)"
         found.append(Part("problem and dimension", words, f"on {words}", part))
     return found
-
-
-_WHERE = {MEASURED: f"where {MEASURED}", LABELS: "where there are labels only"}
-_STARTS = {"safe start given": "a safe start is given", "no start given": "no start is given"}
 
 
 class Verdict(NamedTuple):
@@ -298,7 +305,7 @@ def standings(summary: Summary, ours: str) -> dict[str, list[Verdict]]:
     seen: set[frozenset[Case]] = set()
     for part in parts(summary):
         cases = frozenset(part.summary.cases)
-        told = verdict(part.summary, part.where, ours) if cases not in seen and part.kind != "start" else None
+        told = verdict(part.summary, part.where, ours) if cases not in seen else None
         if told is not None:
             seen.add(cases)
             found.setdefault(part.kind, []).append(told)
@@ -317,10 +324,3 @@ def _resampled(values: Array, before: float) -> Array:
     n = len(values)
     at = np.floor(np.linspace(0.0, 1.0, STEPS + 1) * n + 1e-9).astype(int)
     return np.where(at > 0, values[np.maximum(at - 1, 0)], before)
-
-
-def _dimensions(dimension: int) -> str:
-    above = next((i for i, edge in enumerate(_EDGES) if dimension <= edge), len(_EDGES))
-    if above == len(_EDGES):
-        return f"more than {_EDGES[-1]} parameters"
-    return f"{f'{_EDGES[above - 1] + 1}' if above else 'up'} to {_EDGES[above]} parameters"

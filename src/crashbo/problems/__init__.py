@@ -31,10 +31,19 @@ D parameters, G measured quantities; the share of the space that crashes (from 4
     welded-beam             4   5   73.8 % 0.00850962      1.72485
     speed-reducer           7   8   99.9 %    2352.45      2994.47
     tension-spring          3   3   90.1 %     0.0025    0.0126652
+    branin                  2   0   28.2 %   0.397887     0.397887
+    styblinski              2   0   56.0 %   -78.3323     -78.3323
+    hyperellips             2   0   46.0 %          0            0
+    perovskites             3   0   91.3 %          0            0
+    convolution-A100        7   0   59.0 %     0.5536       0.5536
+    convolution-A4000       7   0   59.0 %     1.0212       1.0212
+    convolution-MI250X      7   0   57.4 %     0.6588       0.6588
+    convolution-W6600       7   0   57.4 %     1.7276       1.7276
     solo8-jump              4   1     32 %      -0.91       -0.773
 
 Groups: `paper` (the first five), `literature`, `hidden` (from mueller-ackley5d on), `engineering` (from
-pressure-vessel on) and `solo8`, a physics simulation, whose numbers were found by search and are not exact.
+pressure-vessel on), `published` (from branin on), with other people's runs, and `solo8`, a physics simulation, whose
+numbers were found by search and are not exact.
 
 `families` has generators of any number of problems.
 """
@@ -44,18 +53,21 @@ import importlib
 import inspect
 from collections.abc import Callable
 
-from crashbo.problems import engineering, families, hidden, literature, paper
+from crashbo.problems import engineering, families, hidden, literature, paper, published
 from crashbo.problems.problem import Episode, Limit, Problem, Truth
+from crashbo.problems.publication import Published, PublishedRun
 
-__all__ = ["Episode", "Limit", "Problem", "Truth", "families", "get", "names"]
+__all__ = ["PUBLISHED", "Episode", "Limit", "Problem", "Published", "PublishedRun", "Truth", "families", "get", "names"]
 
-_PROBLEMS = {p.name: p for p in (*paper.PROBLEMS, *literature.PROBLEMS, *hidden.PROBLEMS, *engineering.PROBLEMS)}
+_MODULES = (paper, literature, hidden, engineering, published)
+_PROBLEMS: dict[str, Problem] = {p.name: p for module in _MODULES for p in module.PROBLEMS}
+PUBLISHED = (*(problem.name for problem in published.PROBLEMS), *published.MADE)  # with other people's runs
 _SOLO8 = "solo8-jump"  # made when it is asked for: its simulator is an extra
 
 
 def names() -> list[str]:
     """All problems, the paper's first; "solo8-jump", the last, is listed even if its extra is not installed."""
-    return [*_PROBLEMS, _SOLO8]
+    return [*_PROBLEMS, *published.MADE, _SOLO8]
 
 
 def get(name: str | Problem) -> Problem:
@@ -76,6 +88,8 @@ def get(name: str | Problem) -> Problem:
         return solo8.make()
     if isinstance(name, str) and name in _PROBLEMS:
         return copy.deepcopy(_PROBLEMS[name])  # so that no caller can change it for others
+    if isinstance(name, str) and name in published.MADE:
+        return published.MADE[name]()
     if isinstance(name, str) and ":" in name:
         return _imported(name)
     raise ValueError(

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from crashbo.problems.problem import Array, Limit, Problem, Simulation, vector
+from crashbo.problems.publication import Published
 from crashbo.search.space import Float
 
 _PAPER = (
@@ -20,6 +21,7 @@ _PAPER = (
     "IEEE Robotics and Automation Letters 6(2), 2021"
 )
 _NOISE = 0.01
+_COMPARED = Published("gap", 100, at=(25, 50, 100), has_start=True)  # of the three that the paper compares methods on
 
 # Hartmann's constants: weights alpha, steepness A and centres P of the four wells.
 _HARTMANN_ALPHA = np.array([1.0, 1.2, 3.0, 3.2])
@@ -50,6 +52,7 @@ def _on_cube(
     median_safe_cost: float,
     optimum: list[float],
     source: str,
+    published: Published | None = None,
 ) -> Problem:
     return Problem(
         name=name,
@@ -62,6 +65,7 @@ def _on_cube(
         constrained_minimum=constrained_minimum,
         optimum={f"x{d + 1}": x for d, x in enumerate(optimum)},
         median_safe_cost=median_safe_cost,
+        published=published,
     )
 
 
@@ -125,6 +129,7 @@ PROBLEMS = (
         constrained_minimum=0.0,
         median_safe_cost=38.62,
         optimum=[2 / 3, 1 / 3],
+        published=_COMPARED,
         source=f"{_PAPER}; box as in the authors' code, u = (-5 + 7.5 x1, -2.5 + 7.5 x2), without its offset of -98.",
     ),
     _on_cube(
@@ -143,6 +148,7 @@ PROBLEMS = (
         constrained_minimum=-3.32236801,
         median_safe_cost=-0.0955,
         optimum=[0.20168951, 0.15001069, 0.47687398, 0.27533243, 0.31165162, 0.65730053],
+        published=_COMPARED,
         source=f"{_PAPER}; on the standard scale (the authors' code takes ten times that).",
     ),
     _on_cube(
@@ -152,6 +158,7 @@ PROBLEMS = (
         constrained_minimum=-9.66015172,
         median_safe_cost=-1.004,
         optimum=[0.70120661, 0.5, 0.40902552, 0.61212852, 0.54764254, 0.5, 0.46295435, 0.5589797, 0.52703122, 0.5],
+        published=_COMPARED,
         source=f"{_PAPER}. The minimiser has x2 = x6 = x10 = 0.5, where g = 0.",
     ),
 )

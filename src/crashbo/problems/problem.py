@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from crashbo.optimizer.records import Constraint, Crash, Outcome, Unmeasured
 from crashbo.optimizer.study import Study
+from crashbo.problems.publication import Published
 from crashbo.search.space import Choice, Float, Int, Space
 
 Array = NDArray[np.float64]
@@ -102,6 +103,7 @@ class Problem:
         start: safe params where studies begin; None for random ones.
         median_safe_cost: of params drawn uniformly that do not crash, if known.
         rules: between parameters, known beforehand, as Optimizer and minimize take them.
+        published: how it is judged where it was published, and what others reached there.
     """
 
     name: str
@@ -119,6 +121,7 @@ class Problem:
     start: Mapping[str, Any] | None = None
     median_safe_cost: float | None = None
     rules: tuple[str, ...] = ()
+    published: Published | None = None
 
     @property
     def constraints(self) -> list[Constraint | Unmeasured]:

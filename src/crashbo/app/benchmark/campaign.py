@@ -22,17 +22,17 @@ from crashbo.campaigns.running import cores, run_all
 from crashbo.problems import families
 from crashbo.workers import Limits
 
-_SEEDS, _QUICK_SEEDS = "100:105", "100:103"
-_QUICK_TRIALS, _QUICK_DIMENSION = 30, 8
+_SEEDS, _QUICK_SEEDS = "100:105", "100:102"
+_QUICK_TRIALS, _QUICK_DIMENSION, _QUICK_PUBLISHED = 30, 6, 1  # of families, and seeds of published problems
 _QUICK_METHODS = (
     "eicc",
     "eicc-labels",
-    "floor-padding",
-    "oracle",
+    "eicc-paper",
+    "eicc-paper-labels",
     "optuna-tpe",
     "optuna-tpe-penalty",
     "optuna-gp-penalty",
-    "optuna-cmaes-penalty",
+    "egobox",
     "nomad",
     "random",
 )
@@ -48,13 +48,17 @@ class BenchmarkDesign:
     methods: tuple[str, ...]
     cases: tuple[Case, ...]
     trials: int | None  # None for as many as a case is given
+    quick: bool  # whether families have fewer
     left_out: Mapping[str, str]  # methods that cannot run here, and why
 
     def specs(self) -> list[Spec]:
         """All runs, seed by seed, and within a seed in random order: what is finished at any time is balanced."""
         order = np.random.default_rng(0).permutation(len(self.cases))
         shuffled = sorted((self.cases[i] for i in order), key=lambda case: case.seed)
-        return [Spec(method, case, self.trials or case.trials) for case in shuffled for method in self.methods]
+        return [Spec(method, case, self._trials(case)) for case in shuffled for method in self.methods]
+
+    def _trials(self, case: Case) -> int:
+        return self.trials or (_QUICK_TRIALS if self.quick and case.is_family else case.trials)
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -62,6 +66,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--families", metavar="A,B", help="of problems, 'all' or 'none' (default: all)")
     parser.add_argument(
         "--problems", metavar="A,B", help="of crashbo.problems, module:name, 'all' or 'none' (default: none)"
+    )
+    parser.add_argument(
+        "--published", action="store_true", help="besides, published problems with others' runs on them"
     )
     parser.add_argument("--methods", metavar="A,B", help="or module:name (default: all that are installed)")
     parser.add_argument("--dimensions", metavar="N,N", help="of the families (default: as each is meant for)")
@@ -85,6 +92,7 @@ def design_of(options: argparse.Namespace) -> BenchmarkDesign:
     if left_out and options.methods not in (None, _ALL):
         raise ValueError(next(iter(left_out.values())))
     found = [*_family_cases(options, seeds), *_problem_cases(options, seeds)]
+    found += cases.published(seeds[: _QUICK_PUBLISHED if options.quick else None]) if options.published else []
     if not found:
         raise ValueError("families or problems must name something to run; got none of both. Write --families all.")
     if options.workers is not None and options.workers < 1:
@@ -95,8 +103,9 @@ def design_of(options: argparse.Namespace) -> BenchmarkDesign:
         raise ValueError(f"limit must be a number of seconds above 0; got {options.limit:g}. Write 3600, for example.")
     if options.trials is not None and options.trials < 1:
         raise ValueError(f"trials must be a whole number, at least 1; got {options.trials}. Count them.")
-    trials = options.trials or (_QUICK_TRIALS if options.quick else None)
-    return BenchmarkDesign(tuple(name for name in chosen if name not in left_out), tuple(found), trials, left_out)
+    return BenchmarkDesign(
+        tuple(name for name in chosen if name not in left_out), tuple(found), options.trials, options.quick, left_out
+    )
 
 
 def benchmark(options: argparse.Namespace) -> str:
@@ -124,7 +133,7 @@ def benchmark(options: argparse.Namespace) -> str:
     summary = Summary.of(runs)
     origin = report.BenchmarkOrigin(_command(options), cores(), _versions(runs), design.left_out)
     tables.write(summary, options.output)
-    report.save_figure(summary, options.output / "figure.png")
+    report.save_figures(summary, options.output)
     page = options.output / "index.html"
     page.write_text(report.page(summary, origin), encoding="utf-8")
     return "\n".join([*report.in_words(summary), f"Report    {page}"])
@@ -226,7 +235,7 @@ def _unique(words: str) -> tuple[str, ...]:
 
 def _command(options: argparse.Namespace) -> str:
     """The command that makes the report."""
-    words = ["crashbo benchmark", *(["--quick"] if options.quick else [])]
+    words = ["crashbo benchmark", *(f"--{name}" for name in ("quick", "published") if getattr(options, name))]
     for name in ("families", "problems", "methods", "dimensions", "seeds", "trials"):
         value = getattr(options, name)
         words += [f"--{name} {value}"] if value is not None else []

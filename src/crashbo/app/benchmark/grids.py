@@ -8,6 +8,7 @@ import numpy as np
 
 from crashbo.app.benchmark.words import number, percent, seconds
 from crashbo.app.text import counted
+from crashbo.benchmark.published import HERE, THERE, figure_of, reached
 from crashbo.benchmark.runs import Run
 from crashbo.benchmark.summary import (
     ORACLE,
@@ -15,12 +16,14 @@ from crashbo.benchmark.summary import (
     TARGETS,
     Estimate,
     Summary,
+    anytime_score,
     best_peer,
     crash_share,
+    dearly_priced_score,
     final_score,
     is_peer,
     label,
-    score_at_half,
+    priced_score,
     suggestion_seconds,
     trials_to,
     verdict,
@@ -42,15 +45,19 @@ class GridCell(NamedTuple):
 
 def overview(summary: Summary) -> str:
     """A row per method, the best first."""
-    head = ["method", "regret at the end", "after half", "crashes", "wasted", "per suggestion"]
+    head = ["method", "regret at the end", "over the run", "a crash costs 5", "costs 20", "crashes", "wasted"]
+    head.append("per suggestion")
     rows = [_overview_row(summary, method) for method in summary.ranked()]
     return _grid(
-        [*map(GridCell, head), *(GridCell(f"solved to {target:g}") for target in TARGETS)], rows, _rows(summary)
+        [*map(GridCell, head), *(GridCell(f"solved to {target:g}") for target in TARGETS)],
+        rows,
+        _rows(summary.ranked()),
     )
 
 
 def _overview_row(summary: Summary, method: str) -> list[GridCell]:
-    figures = {score_at_half: number, crash_share: percent, wasted_share: percent, suggestion_seconds: seconds}
+    regrets = dict.fromkeys((anytime_score, priced_score, dearly_priced_score), number)
+    figures = {**regrets, crash_share: percent, wasted_share: percent, suggestion_seconds: seconds}
     solved = [summary.values(method, _trials_to(target)) for target in TARGETS]
     return [
         _named(method),
@@ -64,16 +71,53 @@ def _trials_to(target: float) -> Callable[[Run], float]:
     return lambda run: trials_to(run, target)
 
 
-def by_group(summary: Summary, groups: Mapping[str, Summary]) -> str:
-    """Regret at the end: a row per method, a column per group."""
+def by_group(summary: Summary) -> str:
+    """Regret per price of five: a row per method, a column per group; small, regret at the end and crashes."""
+    groups = summary.groups
     head = [GridCell("method"), *(GridCell(name, counted(len(part.cases), "case")) for name, part in groups.items())]
-    rivals = {name: best_peer(part) for name, part in groups.items()}
+    means = {
+        (method, name): float(np.mean(part.values(method, priced_score)))
+        for name, part in groups.items()
+        for method in part.methods
+    }
+    best = {name: min(means[method, name] for method in part.methods) for name, part in groups.items()}
+    overall = {m: float(np.mean([means.get((m, name), np.nan) for name in groups])) for m, _ in means}
+    ranked = sorted(overall, key=lambda method: (np.isnan(overall[method]), overall[method]))
     rows = []
-    for method in summary.ranked():
-        cells = {name: _estimated(part.estimate(method, final_score)) for name, part in groups.items()}
-        outlined = [cell._replace(css="peer" if rivals[name] == method else "") for name, cell in cells.items()]
-        rows.append([_named(method), *outlined])
-    return _grid(head, rows, _rows(summary))
+    for method in ranked:
+        row = [_named(method)]
+        for name, part in groups.items():
+            if method not in part.methods:
+                row.append(GridCell("-"))
+                continue
+            mean = means[method, name]
+            ends, crashed = (float(np.mean(part.values(method, what))) for what in (final_score, crash_share))
+            css = "peer" if mean == best[name] else ""
+            row.append(GridCell(number(mean), f"{number(ends)} · {percent(crashed)}", css))
+        rows.append([*row, GridCell(number(overall[method]))])
+    return _grid([*head, GridCell("mean of groups")], rows, _rows(ranked))
+
+
+def published(summary: Summary, problem: str) -> str:
+    """What methods reach on a published problem, those of others as they were published."""
+    published = figure_of(problem)
+    if published.figure == "trials":
+        head = ["method", "runs", f"trials until the target, at most {published.trials}", "reached", "crashes"]
+    else:
+        what = "optimum / best" if published.figure == "share" else "gap"
+        head = ["method", "runs", *(f"{what} after {n}" for n in published.at), "crashes"]
+    rows, css = [], []
+    for row in reached(summary, problem):
+        solved = [GridCell(percent(row.solved))] if published.figure == "trials" else []
+        figures = [
+            GridCell(number(mean), "" if np.isnan(error) else f"± {number(error)}")
+            for mean, error in zip(row.figures, row.errors, strict=True)
+        ]
+        counts = GridCell(str(row.runs) if row.runs else row.origin)
+        note = "" if row.origin == HERE else row.origin
+        rows.append([GridCell(row.name, note), counts, *figures, *solved, GridCell(f"{row.crashes:.1f}")])
+        css.append("ours" if row.origin == HERE and row.method in OURS else "oracle" if row.origin == THERE else "")
+    return _grid([*map(GridCell, head)], rows, css)
 
 
 def regrets(summary: Summary) -> str:
@@ -145,8 +189,8 @@ def _named(method: str) -> GridCell:
     return GridCell(label(method), note)
 
 
-def _rows(summary: Summary) -> list[str]:
-    return ["ours" if method in OURS else "oracle" if method == ORACLE else "" for method in summary.ranked()]
+def _rows(ranked: Sequence[str]) -> list[str]:
+    return ["ours" if method in OURS else "oracle" if method == ORACLE else "" for method in ranked]
 
 
 def _estimated(found: Estimate) -> GridCell:

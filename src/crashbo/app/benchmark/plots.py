@@ -12,6 +12,7 @@ import numpy as np
 
 from crashbo.app.plots import MODEL, Array, Axes, Figure, dress, title
 from crashbo.app.states import SUCCESS
+from crashbo.benchmark.published import THERE, figure_of, reached
 from crashbo.benchmark.runs import Run
 from crashbo.benchmark.summary import (
     ORACLE,
@@ -22,12 +23,13 @@ from crashbo.benchmark.summary import (
     Summary,
     band,
     best_peer,
+    data_profile,
     is_peer,
     label,
-    performance_profile,
     suggestion_seconds,
     wasted_share,
 )
+from crashbo.problems import PUBLISHED
 
 _LEAST = 1e-3  # mean regrets below it are drawn there
 _AT_ONCE = 1e-5  # seconds: the last digit that is kept of a suggestion's time
@@ -130,23 +132,58 @@ def draw_curves(part: Summary, look: Mapping[str, Look]) -> Figure:
 
 
 def draw_profiles(summary: Summary, look: Mapping[str, Look]) -> Figure:
-    """The share of cases solved, against trials in multiples of what the fastest needed; one panel per target."""
-    figure = Figure(figsize=(_WIDTH, _HEIGHT), layout="constrained")
-    compared = [method for method in look if method != ORACLE]
+    """The share of cases solved against trials, each method a line over all problems; one panel per target."""
+    figure = Figure(figsize=(_WIDTH, 1.15 * _HEIGHT), layout="constrained")
     for axes, target in zip(figure.subplots(1, len(TARGETS)), TARGETS, strict=True):
         dress(axes)
         title(axes, f"Solved to {target:g}", "% of cases")
         ends = {}
-        for i, (method, (factors, shares)) in enumerate(performance_profile(summary, target, compared).items()):
-            axes.plot(factors, 100.0 * shares, **look[method].line(), markevery=(10 + 13 * i % 50, 50))
+        for i, (method, style) in enumerate(look.items()):
+            trials, shares = data_profile(summary, method, target)
+            axes.plot(trials[1:], 100.0 * shares[1:], **style.line(), markevery=(3 + 7 * i % 20, 20))
             ends[method] = 100.0 * float(shares[-1])
-            axes.set_xlim(1.0, factors[-1])
+            axes.set_xlim(1.0, trials[-1])
         axes.set_xscale("log")
         _plain_ticks(axes, "x")
-        axes.set_xlabel("trials, in multiples of the fastest method's", fontsize=9)
+        axes.set_xlabel("trials", fontsize=9)
         axes.set_ylim(0.0, max(10.0, 1.05 * max(ends.values(), default=0.0)))
         _label_ends(axes, ends, look)
     return figure
+
+
+def draw_published(summary: Summary, look: Mapping[str, Look]) -> Figure | None:
+    """What methods reach on published problems, a panel each; dotted: others' best and random runs, as published."""
+    there = [problem for problem in summary.problems if problem in PUBLISHED]
+    if not there:
+        return None
+    figure, panels = _panels(len(there), len(look))
+    handles: dict[str, Any] = {}
+    for axes, problem in zip(panels, there, strict=True):
+        judged, rows = figure_of(problem), reached(summary, problem)
+        axes.set_title(problem, loc="left", fontsize=9, fontweight="bold", pad=4)
+        best = next((row for row in rows if row.origin == THERE), None)
+        for row in rows:
+            known = np.isfinite(row.curve)
+            x, y = row.trials[known], np.maximum(row.curve[known], _LEAST_GAP if judged.figure == "gap" else 0.0)
+            if row.origin != THERE and row.method in look:
+                name = label(row.method)
+                handles[name] = axes.plot(x, y, **look[row.method].line(marked=False))[0]
+            elif row is best or row.method == "random":
+                marks: dict[str, Any] = {"marker": "x", "markersize": 5} if judged.figure == "gap" else {}
+                handles["as published: best, random"] = axes.plot(x, y, **_THERE, **marks)[0]
+                axes.annotate(row.name, (x[-1], y[-1]), (-3, 5), textcoords="offset points", fontsize=7, ha="right")
+        axes.set_xlim(0.0, judged.trials)
+        axes.set_ylabel(_FIGURES[judged.figure], fontsize=7.5)
+        axes.set_xlabel("trials", fontsize=8)
+        if judged.figure == "gap":
+            axes.set_yscale("log")
+    _legend(figure, handles)
+    return figure
+
+
+_FIGURES = {"trials": "share that found one", "gap": "gap", "share": "optimum / best"}
+_LEAST_GAP = 1e-4
+_THERE: dict[str, Any] = {"color": "#222222", "linestyle": ":", "linewidth": 1.5, "zorder": 5.5}
 
 
 def draw_effort(summary: Summary, look: Mapping[str, Look]) -> Figure:
@@ -181,7 +218,7 @@ def draw_families(summary: Summary, look: Mapping[str, Look]) -> Figure:
         return _multiples(
             {f"{name}, {dimension} parameters": part for (name, dimension), part in cells}, look, _by_trial, "trial"
         )
-    return _multiples(dict(sorted(summary.groups["problem"].items())), look, _by_share, "trials, % of a run")
+    return _multiples(dict(sorted(summary.problems.items())), look, _by_share, "trials, % of a run")
 
 
 def _by_trial(part: Summary, method: str) -> tuple[Array, Array]:
@@ -200,32 +237,43 @@ def _multiples(
     curve: Callable[[Summary, str], tuple[Array, Array]],
     below: str,
 ) -> Figure:
-    columns = min(_COLUMNS, len(parts))
-    rows = -(-len(parts) // columns)
-    figure = Figure(figsize=(_WIDTH, 2.05 * rows + 0.2 + 0.17 * -(-len(look) // 5)), layout="constrained")
-    figure.get_layout_engine().set(h_pad=0.07, w_pad=0.05)  # type: ignore[union-attr, call-arg]
-    panels = figure.subplots(rows, columns, squeeze=False)
+    figure, panels = _panels(len(parts), len(look))
     handles = {}
-    for axes in panels.flat[len(parts) :]:
-        axes.set_visible(False)
-    for i, (axes, (name, part)) in enumerate(zip(panels.flat, parts.items(), strict=False)):
-        dress(axes)
-        axes.tick_params(labelsize=7.5)
+    for i, (axes, (name, part)) in enumerate(zip(panels, parts.items(), strict=True)):
         axes.set_title(name, loc="left", fontsize=9, fontweight="bold", pad=4)
         lowest = 0.5
         for j, (method, style) in enumerate(look.items()):
             x, y = curve(part, method)
             every = max(len(x) // 3, 1)
             line = style.line() | {"linewidth": 0.8 * style.width, "markersize": 3.0}
-            handles[method] = axes.plot(x, _drawn(y), **line, markevery=((5 * j) % every, every))[0]
+            handles[label(method)] = axes.plot(x, _drawn(y), **line, markevery=((5 * j) % every, every))[0]
             lowest = min(lowest, float(_drawn(y).min()))
         axes.set_xlim(x[0], x[-1])
         _regret_axis(axes, lowest)
-        if i >= len(parts) - columns:
+        if i >= len(parts) - _COLUMNS:
             axes.set_xlabel(below, fontsize=8)
-    names = [label(method) for method in handles]
-    figure.legend(list(handles.values()), names, loc="outside lower center", ncols=5, frameon=False, fontsize=8)
+    _legend(figure, handles)
     return figure
+
+
+def _panels(count: int, methods: int) -> tuple[Figure, list[Axes]]:
+    """Small panels in rows, with room for a legend below them."""
+    columns = min(_COLUMNS, count)
+    rows = -(-count // columns)
+    figure = Figure(figsize=(_WIDTH, 2.05 * rows + 0.2 + 0.17 * -(-methods // 5)), layout="constrained")
+    figure.get_layout_engine().set(h_pad=0.07, w_pad=0.05)  # type: ignore[union-attr, call-arg]
+    panels = list(figure.subplots(rows, columns, squeeze=False).flat)
+    for axes in panels[count:]:
+        axes.set_visible(False)
+    for axes in panels[:count]:
+        dress(axes)
+        axes.tick_params(labelsize=7.5)
+    return figure, panels[:count]
+
+
+def _legend(figure: Figure, handles: Mapping[str, Any]) -> None:
+    place: Any = "outside lower center"
+    figure.legend(list(handles.values()), list(handles), loc=place, ncols=5, frameon=False, fontsize=8)
 
 
 _EDGE = {"markeredgecolor": "white", "markeredgewidth": 0.6}

@@ -14,7 +14,9 @@ from crashbo.app.benchmark.words import DEFINITIONS, VERDICTS, in_short, told, t
 from crashbo.app.benchmark.words import in_words as in_words  # also printed by the command
 from crashbo.app.plots import Figure, png
 from crashbo.app.text import counted
-from crashbo.benchmark.summary import LABELS, MEASURED, Summary, label
+from crashbo.benchmark.cases import PAPER
+from crashbo.benchmark.summary import Summary, label
+from crashbo.problems import PUBLISHED
 
 _TITLE = "Benchmark: optimisation with crashes"
 _DPI = 140
@@ -23,9 +25,17 @@ _CURVES = (
     "Means over cases. Methods are named at the ends of their lines. On the right, each method's way over its trials: "
     "down is a better cost, to the right are more crashes, and its end is marked. Bands are 95 % intervals:"
 )
+_GROUPS = (
+    "Regret averaged over the price paid, where a crash costs as much as five trials; small below it, regret at the "
+    "end and the share of trials that crashed. Lower is better; outlined: the best of the group."
+)
 _PROFILES = (
-    "Cases solved within so many times the trials of the fastest method. Left ends show who is fastest, right ends who "
-    "solves most. The oracle is left out."
+    "Each method is a line over all problems: the share that it has solved after so many trials, to the published "
+    "target or to the regret above. High on the left is fast, high on the right is thorough."
+)
+_PUBLISHED = (
+    "Problems that others published, judged as they judged them. Dotted, and marked as published: their own runs, from "
+    "their raw data. Random search on a list is computed."
 )
 _MAPS = (
     "Outlined: the best peer of the row, by regret. Ours are on the left, our other strategies and the oracle right."
@@ -78,10 +88,14 @@ def _standings(summary: Summary) -> list[str]:
     return [*parts, "<h3>Failed runs</h3>", _list(troubles(summary)) or nothing]
 
 
-def save_figure(summary: Summary, path: Path) -> None:
-    """Regret and crashes over all cases, as a file of its own."""
+def save_figures(summary: Summary, folder: Path) -> None:
+    """The picture of all methods over all problems, and that of the published problems, as files of their own."""
     if summary.cases:
-        path.write_bytes(png(plots.draw_curves(summary, plots.looks(summary)), _DPI))
+        look = plots.looks(summary)
+        (folder / "figure.png").write_bytes(png(plots.draw_profiles(summary, look), _DPI))
+        drawn = plots.draw_published(summary, look)
+        if drawn is not None:
+            (folder / "published.png").write_bytes(png(drawn, _DPI))
 
 
 def _figures(summary: Summary) -> list[str]:
@@ -93,23 +107,30 @@ def _figures(summary: Summary) -> list[str]:
 
     def curves(name: str, part: Summary) -> str:
         cases = counted(len(part.cases), "case")
-        drawn = picture(plots.draw_curves(part, look), f"Regret and crashes against trials: {name}, {cases}")
+        own = {method: style for method, style in look.items() if method in part.methods}
+        drawn = picture(plots.draw_curves(part, own), f"Regret and crashes against trials: {name}, {cases}")
         return f"<h3>{escape(name)}, {cases}</h3>{drawn}"
 
-    groups = summary.groups
     banded = "; ".join(label(method) for method, style in look.items() if style.banded)
-    measured = [(name, groups["measured"][name]) for name in (MEASURED, LABELS) if name in groups["measured"]]
     marks = f"{grids.MARKS['lead']} is a sure lead of ours over it, {grids.MARKS['lose']} a sure loss."
-    means = "Regret at the end, mean over cases with its 95 % interval. Outlined: the best peer."
+    published = plots.draw_published(summary, look)
+    beside = [problem for problem in summary.problems if problem in (*PUBLISHED, *PAPER)]
     return [
+        _kept("<h2>In a minute</h2>", _soft(_GROUPS), grids.by_group(summary)),
+        _kept(
+            "<h2>Solved against trials</h2>",
+            _soft(_PROFILES),
+            picture(plots.draw_profiles(summary, look), "Share of all cases solved against trials"),
+        ),
+        *(
+            [_kept("<h2>Published problems</h2>", _soft(_PUBLISHED), picture(published, "Published problems"))]
+            if published
+            else []
+        ),
+        *(_kept(f"<h3>{escape(problem)}</h3>", grids.published(summary, problem)) for problem in beside),
         _kept("<h2>Overview</h2>", _soft("Mean over cases; the best first."), grids.overview(summary)),
         _kept("<h2>Regret and crashes</h2>", _soft(f"{_CURVES} {banded}."), curves("All cases", summary)),
-        *(_kept(curves(name[0].upper() + name[1:], part)) for name, part in (*measured, *groups["dimension"].items())),
-        _kept(
-            "<h2>Performance profiles</h2>",
-            _soft(_PROFILES),
-            picture(plots.draw_profiles(summary, look), "Performance profiles"),
-        ),
+        *(_kept(curves(name[0].upper() + name[1:], part)) for name, part in summary.groups.items()),
         _kept(
             "<h2>Wasted trials and time</h2>",
             picture(plots.draw_effort(summary, look), "Wasted trials and seconds per suggestion"),
@@ -127,12 +148,6 @@ def _figures(summary: Summary) -> list[str]:
         _kept(
             "<h2>Regret against trials on each family</h2>",
             picture(plots.draw_families(summary, look), "Mean regret against trials, a panel each"),
-        ),
-        _kept("<h2>By number of parameters</h2>", _soft(means), grids.by_group(summary, groups["dimension"])),
-        _kept(
-            "<h2>By what is measured, and by start</h2>",
-            _soft(means),
-            grids.by_group(summary, groups["measured"] | groups["start"]),
         ),
     ]
 

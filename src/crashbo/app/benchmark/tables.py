@@ -9,39 +9,49 @@ from pathlib import Path
 
 import numpy as np
 
+from crashbo.benchmark.cases import PAPER
+from crashbo.benchmark.published import figure_of, reached
 from crashbo.benchmark.runs import Run
 from crashbo.benchmark.summary import (
     Summary,
+    anytime_score,
     crash_share,
+    dearly_priced_score,
     final_regret,
     final_score,
     parts,
-    score_at_half,
+    priced_score,
     suggestion_seconds,
     wasted_share,
 )
+from crashbo.problems import PUBLISHED
 
 RUNS = (
     *("method", "problem", "dimension", "seed", "trials", "trials_made", "measured", "started", "optimum"),
-    *("median_safe_cost", "noise", "final_regret", "score", "score_at_half", "crashes", "wasted"),
-    *("seconds_per_suggestion", "error"),
+    *("median_safe_cost", "noise", "final_regret", "score", "anytime_score", "score_price_5", "score_price_20"),
+    *("crashes", "wasted", "seconds_per_suggestion", "error"),
 )
 TRIALS = (
     *("method", "problem", "dimension", "seed", "trial", "cost", "true_cost", "crashed", "regret", "score", "wasted"),
     *("seconds", "point"),
 )
-GROUPS = ("group_kind", "group", "method", "cases", "mean_score", "low", "high", "crashes", "wasted", "seconds")
+GROUPS = (
+    *("group_kind", "group", "method", "cases", "mean_score", "low", "high", "anytime_score", "score_price_5"),
+    *("score_price_20", "crashes", "wasted", "seconds"),
+)
+REACHED = ("problem", "figure", "trials", "method", "origin", "runs", "mean", "error", "solved", "crashes")
 
 Row = Sequence[object]
 
 
 def write(summary: Summary, folder: Path) -> None:
-    """Write runs.csv, trials.csv and summary.csv into a folder, which is created if it is not there."""
+    """Write runs.csv, trials.csv, summary.csv and published.csv into a folder, which is created if it is not there."""
     folder.mkdir(parents=True, exist_ok=True)
     runs = [run for method in summary.methods for run in summary.of_method(method)]
     _write(folder / "runs.csv", RUNS, map(_run, runs))
     _write(folder / "trials.csv", TRIALS, (row for run in runs for row in _trials(run)))
     _write(folder / "summary.csv", GROUPS, _groups(summary) if summary.cases else ())
+    _write(folder / "published.csv", REACHED, _reached(summary))
 
 
 def _run(run: Run) -> Row:
@@ -49,7 +59,8 @@ def _run(run: Run) -> Row:
     return [
         *(run.spec.method, case.problem, case.dimension, case.seed, run.spec.trials, len(run.costs)),
         *(int(run.measured), int(run.started), run.optimum, run.median, run.noise),
-        *(_number(final_regret(run)), final_score(run), score_at_half(run), int(run.crashes[-1]), sum(run.wasted)),
+        *(_number(final_regret(run)), final_score(run), anytime_score(run), priced_score(run)),
+        *(dearly_priced_score(run), int(run.crashes[-1]), sum(run.wasted)),
         *(_number(suggestion_seconds(run)), run.error or ""),
     ]
 
@@ -69,9 +80,22 @@ def _groups(summary: Summary) -> Iterator[Row]:
     for part in parts(summary):
         for method in part.summary.methods:
             of = part.summary
-            means = [of.estimate(method, what).mean for what in (crash_share, wasted_share, suggestion_seconds)]
+            means = [of.estimate(method, what).mean for what in _MEANS]
             figures = map(_number, (*of.estimate(method, final_score), *means))
             yield [part.kind, part.name, method, len(of.cases), *figures]
+
+
+_MEANS = (anytime_score, priced_score, dearly_priced_score, crash_share, wasted_share, suggestion_seconds)
+
+
+def _reached(summary: Summary) -> Iterator[Row]:
+    for problem in summary.problems:
+        if problem in (*PUBLISHED, *PAPER):
+            published = figure_of(problem)
+            for row in reached(summary, problem):
+                for at, mean, error in zip(published.at or (published.trials,), row.figures, row.errors, strict=True):
+                    figures = map(_number, (mean, error, row.solved, row.crashes))
+                    yield [problem, published.figure, at, row.name, row.origin, row.runs, *figures]
 
 
 def _number(value: float) -> float | str:

@@ -12,7 +12,7 @@ from crashbo.benchmark.runs import Run
 from crashbo.benchmark.summary import OURS, Summary, Verdict, below_optimum, label, standings, verdict
 
 _NAMED = 5  # runs that are named in a sentence; runs.csv has them all
-_COARSE = ("all", "measured", "dimension")  # kinds of parts that have a sentence whatever the verdict is
+_COARSE = ("all", "group")  # kinds of parts that have a sentence whatever the verdict is
 VERDICTS = {"lead": "We lead", "lose": "We lose", "level": "We are level", "few": "Too few to tell"}
 
 
@@ -20,7 +20,7 @@ class Standing(NamedTuple):
     """How one of our methods stands beside the best peer, in sentences."""
 
     name: str
-    coarse: list[str]  # over all cases, by what is measured and by dimension
+    coarse: list[str]  # over all cases, and on each group
     leads: list[str]  # on families, and on families in one dimension; the largest first
     losses: list[str]
     level: str
@@ -63,7 +63,7 @@ def in_short(summary: Summary) -> str:
         return f"No case has been finished by all methods yet; {counted(summary.unfinished, 'case')} under way."
     sizes = sorted({case.dimension for case in summary.cases})
     trials = sorted({run.spec.trials for run in summary.of_method(summary.methods[0])})
-    kinds = counted(len(summary.groups["problem"]), "family", "families")
+    kinds = counted(len(summary.problems), "family", "families")
     words = (
         f"{counted(len(summary.methods), 'method')} on the same {counted(len(summary.cases), 'case')} of {kinds}, "
         f"with {_range(sizes)} parameters and {_range(trials)} trials each. No method is told the noise or where "
@@ -104,7 +104,8 @@ def troubles(summary: Summary) -> list[str]:
     for method in summary.methods:
         runs = [run for (name, _), run in summary.runs.items() if name == method]
         failed = [run for run in runs if run.error is not None]
-        early = [run for run in runs if run.error is None and len(run.costs) < run.spec.trials]
+        unfinished = [run for run in runs if run.error is None and len(run.costs) < run.spec.trials]
+        early = [run for run in unfinished if not run.has_arrived]
         if failed:
             out.append(
                 f"{label(method)} failed in {len(failed)} of {counted(len(runs), 'run')}: {_runs(failed, _why)}."
@@ -186,8 +187,16 @@ DEFINITIONS = {
     "Wasted": f"A trial within {measures.NEAR:g} of the range, in every parameter, of an earlier success that was "
     f"plainly worse than the best known then: by more than {measures.NOISES:g} times the noise and by more "
     f"than {percent(measures.SHARE)} of the span. As a share of the trials made.",
-    "Solved": "Regret was at most 0.1, or 0.01, after some trial.",
-    "After half": "After half of the trials, rounded up.",
+    "Over the run": "Regret averaged over the trials.",
+    "A crash costs 5, 20": "Regret averaged over the price paid, up to as much as the run has trials: a success costs "
+    "one, a crash five, or twenty. The best so far is carried on.",
+    "Solved": "The published target was reached, or regret was at most 0.1, or 0.01, after some trial.",
+    "Groups": "Smooth: all families but those of the groups named here, with 2 to 8 parameters; with labels only, a "
+    "method is told nothing but whether a trial crashed. Many parameters: more than 8, both ways. Options: parameters "
+    "that are options. Cusps and islands: costs that are not smooth, and safe regions apart. Published, paper: "
+    "problems of others, and of the paper.",
+    "Published": "Runs that others published: their figures, not ours. Random search on a list of settings is "
+    "computed, each setting tried once.",
     "Time": "What a method takes to suggest its next trial, on a machine that may have been busy.",
     "Interval": "95 %, by the bootstrap: the cases are drawn again, with replacement, 2000 times; for few cases "
     "stretched to the width of Student's. Fewer than five cases have none.",

@@ -35,7 +35,7 @@ _HOMES = {
     "floor-padding": _OURS,
     "pibu": _OURS,
     "sobol": _OURS,
-    "random": _OURS,
+    "random": _Home("random"),
     "oracle": _Home("oracle"),
     "optuna-tpe": _TPE,
     "optuna-tpe-penalty": _TPE,
@@ -46,6 +46,7 @@ _HOMES = {
     "botorch": _Home("botorch", "botorch"),
     "smac": _Home("smac", "smac"),
     "nomad": _Home("nomad", "nomad"),
+    "egobox": _Home("egobox", "egobox"),
 }
 
 

@@ -48,5 +48,4 @@ METHODS = (
     _of_labels("floor-padding", "EI, floor padding", 0.01),
     _of_labels("pibu", "PIBU", 0.03),
     _of_labels("sobol", "Sobol", 0.0005),
-    _of_labels("random", "Random", 0.0005),
 )

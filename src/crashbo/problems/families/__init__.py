@@ -18,10 +18,12 @@ import numpy as np
 from crashbo.problems.families import (
     bowls,
     causes,
+    cusps,
     driven,
     instance,
     islands,
     mixed,
+    options,
     people,
     random_functions,
     stored,
@@ -50,7 +52,7 @@ TUNING = range(100)  # seeds; those beyond are for reporting
 
 _FAMILIES: dict[str, Family] = {
     family.name: family
-    for module in (random_functions, driven, bowls, islands, structure, causes, mixed, people)
+    for module in (random_functions, driven, bowls, islands, structure, causes, mixed, people, options, cusps)
     for family in module.FAMILIES
 }
 LOWEST = 2  # parameters

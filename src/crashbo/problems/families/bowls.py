@@ -91,7 +91,12 @@ FAMILIES = (
     Family("bowl", "an interior bowl, safe at its bottom", _bowl, (4, 16), most=60),
     Family("valley", "a curved valley of the cost, crossed by a random load", _valley, (2, 6)),
     Family(
-        "corridor", "a thin curved safe corridor, to be followed from one end to the other", _corridor, (2, 4), most=8
+        "corridor",
+        "a thin curved safe corridor, to be followed from one end to the other",
+        _corridor,
+        (2, 4),
+        most=8,
+        group="cusps and islands",
     ),
-    Family("plateau", "a flat cost with a few basins", _plateau, (2, 6)),
+    Family("plateau", "a flat cost with a few basins", _plateau, (2, 6), group="cusps and islands"),
 )

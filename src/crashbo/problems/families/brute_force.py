@@ -7,9 +7,13 @@ penalty that grows; and from the best of them, descents that keep to the constra
 options jump at random among their levels; at the end, all other levels of one or two of them are tried, each with
 descents of the rest, until none is better. All that three times, with steps of different lengths.
 
+Where there are levels alone, and not too many, all combinations are tried instead.
+
 U are points, (m, D); costs are scaled to the spread of the safe ones, margins crash above zero.
 """
 
+import math
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -25,6 +29,8 @@ _FINAL = 16  # that are descended exactly
 _EXCHANGES = 600  # of levels, at a time
 _ROUNDS, _STEP = 60, 0.05  # of the last search at random, and its first step
 _LONGER = 20  # times as many rounds where there are levels
+_COMBINATIONS = 1_000_000  # that are all tried
+_CHUNK = 16_384  # of them, at a time
 _EPS = 1e-6
 _INSIDE = 1e-7  # margin that an optimum keeps from its boundary: rounding must not carry it over
 
@@ -58,13 +64,38 @@ def lowest(instance: Instance) -> Lowest:
 
 def _optimum(instance: Instance, *, crashes: bool) -> Array:
     """The best point that was found; among all, if crashes do not matter."""
+    scaled = _Scaled(instance, crashes)
+    if _can_be_counted(instance):
+        tries = [U[np.argmin(scaled.safe_cost(U))] for U in _combinations(instance)]
+    else:
+        tries = _searches(instance, crashes)
+    ends = np.array(tries)
+    best: Array = ends[np.argmin(scaled.safe_cost(ends))]
+    return best
+
+
+def _can_be_counted(instance: Instance) -> bool:
+    """Whether all combinations of levels can be tried, and there is nothing else."""
+    counts = [len(levels) for _, levels in instance.columns if levels is not None]
+    return len(counts) == instance.dimension and math.prod(counts) <= _COMBINATIONS
+
+
+def _combinations(instance: Instance) -> Iterator[Array]:
+    """All of them, some at a time."""
+    levels = [levels for _, levels in instance.columns if levels is not None]
+    counts = [len(of_one) for of_one in levels]
+    for first in range(0, math.prod(counts), _CHUNK):
+        chosen = np.unravel_index(np.arange(first, min(first + _CHUNK, math.prod(counts))), counts)
+        U = np.column_stack([of_one[i] for of_one, i in zip(levels, chosen, strict=True)])
+        yield instance.landscape.existing(U)
+
+
+def _searches(instance: Instance, crashes: bool) -> list[Array]:
+    """The ends of searches with steps of different lengths."""
     rng = np.random.default_rng(instance.seed)
     known = [instance.begin[None]] if instance.begin is not None else []
     known += [_snapped(instance, instance.landscape.hints)] if len(instance.landscape.hints) else []
-    tries = [_searched(instance, crashes, np.vstack([*known, instance.uniform(_POINTS, rng)]), r, rng) for r in _RATES]
-    scaled, ends = _Scaled(instance, crashes), np.array(tries)
-    best: Array = ends[np.argmin(scaled.safe_cost(ends))]
-    return best
+    return [_searched(instance, crashes, np.vstack([*known, instance.uniform(_POINTS, rng)]), r, rng) for r in _RATES]
 
 
 def _searched(instance: Instance, crashes: bool, U: Array, rate: float, rng: np.random.Generator) -> Array:

@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from crashbo.problems.families.landscape import MIDDLE, Array, Cause, Dial, Family, Function, Half, Kind, Landscape
+from crashbo.problems.families.landscape import MIDDLE, Array, Dial, Family, Function, Half, Kind, Landscape
 from crashbo.problems.problem import Episode, Limit, Problem, noisy_readings
 from crashbo.search.space import Choice, Float, Int
 
@@ -20,6 +20,8 @@ _ODD = 0.15  # share of the floats that are on a logarithmic scale
 _BELOW = 0.2  # share of the gauges that fall towards a crash
 _EXACT = 0.3  # share of the machines without noise
 _SMALL = (0.002, 0.02)  # noise of the others, of the spread
+_LETTERS = 26
+_TIE = 1e-9  # loads this close are those of the same options
 
 
 class Column(NamedTuple):
@@ -214,10 +216,12 @@ def draw(family: Family, dimension: int, seed: int) -> Instance:
     """The member of a family with this seed."""
     rng = np.random.default_rng([zlib.crc32(family.name.encode()), dimension, seed])
     landscape = family.draw(dimension, rng)
-    columns = tuple(_column(kind, rng) for kind in landscape.kinds or _floats(dimension, rng))
+    kinds = landscape.kinds or _floats(dimension, rng)
+    counts = landscape.counts or (None,) * dimension
+    columns = tuple(_column(kind, count, rng) for kind, count in zip(kinds, counts, strict=True))
     columns = tuple(_beside(column, d, columns[0], landscape.beside) for d, column in enumerate(columns))
     U = landscape.existing(_uniform(columns, _DRAWS, rng, landscape.rules))
-    margins = _margins(landscape.causes, float(rng.uniform(*landscape.shares)), U)
+    margins = _margins(landscape, float(rng.uniform(*landscape.shares)), U)
     crashed = np.any([margin(U) > 0.0 for margin in margins], axis=0)
     costs, safe = landscape.cost(U), U[~crashed]
     unit = float(10.0 ** rng.uniform(-2.0, 3.0))
@@ -248,11 +252,11 @@ def _floats(dimension: int, rng: np.random.Generator) -> list[Kind]:
     return ["log" if odd else "float" for odd in rng.random(dimension) < _ODD]
 
 
-def _column(kind: Kind, rng: np.random.Generator) -> Column:
-    """A parameter of some kind, with bounds or options of its own."""
+def _column(kind: Kind, count: int | None, rng: np.random.Generator) -> Column:
+    """A parameter of some kind, with bounds or options of its own; as many options as are asked for."""
     if kind == "choice":
-        count = int(rng.integers(2, 6))
-        return Column(Choice([chr(ord("A") + i) for i in range(count)]), rng.permutation(np.linspace(0.0, 1.0, count)))
+        count = count or int(rng.integers(2, 6))
+        return Column(Choice(_options(count)), rng.permutation(np.linspace(0.0, 1.0, count)))
     if kind == "int":
         low, count = int(rng.integers(0, 5)), int(rng.integers(3, 13))
         return Column(Int(low, low + count - 1), np.linspace(0.0, 1.0, count))
@@ -261,6 +265,11 @@ def _column(kind: Kind, rng: np.random.Generator) -> Column:
         return Column(Float(least, least * 10.0 ** int(rng.integers(2, 5)), log=True), None)
     least = round(float(rng.uniform(-10.0, 10.0)), 1)
     return Column(Float(least, round(least + float(f"{10.0 ** rng.uniform(-1.0, 2.0):.1g}"), 1)), None)
+
+
+def _options(count: int) -> list[str]:
+    """Letters, as long as there are enough."""
+    return [chr(ord("A") + i) if count <= _LETTERS else f"o{i + 1}" for i in range(count)]
 
 
 def _beside(column: Column, d: int, first: Column, beside: Mapping[int, bool]) -> Column:
@@ -284,15 +293,21 @@ def _uniform(columns: tuple[Column, ...], count: int, rng: np.random.Generator, 
     return kept if len(kept) == count else np.vstack([kept, _uniform(columns, count - len(kept), rng, rules)])
 
 
-def _margins(causes: tuple[Cause, ...], share: float, U: Array) -> tuple[Margin, ...]:
+def _margins(landscape: Landscape, share: float, U: Array) -> tuple[Margin, ...]:
     """Levels at which this share of the points crashes; every cause alone accounts for about as many."""
-    loads = [cause.load(U) for cause in causes]
+    loads = [cause.load(U) for cause in landscape.causes]
     ranks = np.stack([np.argsort(np.argsort(load)) for load in loads]).max(axis=0) / len(U)
     quantile = float(np.quantile(ranks, 1.0 - share))
     return tuple(
-        Margin(cause.load, float(np.quantile(load, quantile)), float(np.std(load)) or 1.0)
-        for cause, load in zip(causes, loads, strict=True)
+        Margin(cause.load, _level(load, quantile, few=landscape.counts is not None), float(np.std(load)) or 1.0)
+        for cause, load in zip(landscape.causes, loads, strict=True)
     )
+
+
+def _level(load: Array, quantile: float, *, few: bool) -> float:
+    """The load that this share of the points does not exceed; of few points halfway to the next, so none stands on it."""
+    level = float(np.quantile(load, quantile))
+    return 0.5 * (level + float(load[load > level + _TIE].min())) if few else level
 
 
 def _gauges(

@@ -63,6 +63,7 @@ class Landscape:
         bystanders: quantities that are measured, and have nothing to do with a crash.
         noise: the range of the noise's share of the costs' spread; None for a small one, or none.
         kinds: of the parameters; all floats if None.
+        counts: of the options, where all parameters are choices; a few if None.
         has_start: whether a safe start is given; None leaves it to chance.
         start: where it is, if not at a random safe point of the worse half.
         hints: points where the search for the optimum should look, too, (k, D).
@@ -76,6 +77,7 @@ class Landscape:
     bystanders: tuple[Function, ...] = ()
     noise: tuple[float, float] | None = None
     kinds: tuple[Kind, ...] | None = None
+    counts: tuple[int, ...] | None = None
     has_start: bool | None = None
     start: Array | None = None
     hints: Array = field(default_factory=lambda: np.zeros((0, 0)))
@@ -105,6 +107,7 @@ class Family:
         draw: a landscape of so many parameters.
         dimensions: that the benchmark takes.
         most: the highest dimension that it makes sense in.
+        group: the group that the benchmark reports it in.
     """
 
     name: str
@@ -112,3 +115,4 @@ class Family:
     draw: Callable[[int, np.random.Generator], Landscape]
     dimensions: tuple[int, ...]
     most: int = 24
+    group: str = "smooth"

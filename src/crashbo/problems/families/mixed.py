@@ -18,4 +18,4 @@ def _mixed(dimension: int, rng: np.random.Generator) -> Landscape:
     return Landscape(cost, (Cause(load, SMOOTH),), kinds=tuple(kinds[i] for i in rng.permutation(dimension)))
 
 
-FAMILIES = (Family("mixed", "options and whole numbers among the parameters", _mixed, (4, 8)),)
+FAMILIES = (Family("mixed", "options and whole numbers among the parameters", _mixed, (4, 8), group="options"),)

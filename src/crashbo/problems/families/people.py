@@ -48,7 +48,13 @@ def _ruled(dimension: int, rng: np.random.Generator) -> Landscape:
 
 
 FAMILIES = (
-    Family("conditional", "parameters that exist only beside some options of the first", _conditional, (4, 8)),
+    Family(
+        "conditional",
+        "parameters that exist only beside some options of the first",
+        _conditional,
+        (4, 8),
+        group="options",
+    ),
     Family(
         "ruled", "rules between parameters, known beforehand, leave 20 to 70 % of the space", _ruled, (3, 6), most=12
     ),

@@ -25,5 +25,12 @@ def _rugged(dimension: int, rng: np.random.Generator) -> Landscape:
 
 FAMILIES = (
     Family("smooth", "cost and load are smooth random functions", _smooth, (2, 8, 16)),
-    Family("rugged", "cost and load are rough random functions of short lengthscales", _rugged, (2, 4), most=6),
+    Family(
+        "rugged",
+        "cost and load are rough random functions of short lengthscales",
+        _rugged,
+        (2, 4),
+        most=6,
+        group="cusps and islands",
+    ),
 )

@@ -22,6 +22,7 @@ import numpy as np
 from crashbo.optimizer.guard import Guard
 from crashbo.optimizer.records import Crash, Outcome, Stopped
 from crashbo.problems.problem import Episode, Limit, Problem
+from crashbo.problems.publication import Published
 from crashbo.problems.solo8.jump import Flight, Gains, Setup, jump
 from crashbo.search.space import Float
 
@@ -55,6 +56,7 @@ def make() -> Problem:
         unmeasured=("fall",),
         start=START,
         median_safe_cost=-0.6,
+        published=Published("gap", 50, at=(10, 25, 50), has_start=True),
     )
 
 
