@@ -6,9 +6,12 @@ A run depends only on its `Spec`: all methods get the same start and the same st
 noise or a threshold.
 """
 
+import subprocess
 import time
 from dataclasses import dataclass
+from functools import cache
 from importlib.metadata import version
+from pathlib import Path
 from platform import python_version
 from typing import Any
 
@@ -80,7 +83,7 @@ class Run:
     def solved(self, regret: float) -> Flags:
         """Whether it is solved after each trial of the spec: at the target, or to a normalised regret without one."""
         if self.target is None:
-            return np.asarray(self.score <= regret)
+            return np.logical_or.accumulate(self.score <= regret)
         reached = np.array([truth is not None and truth <= self.target for truth in self.truths], dtype=bool)
         return self._held(np.logical_or.accumulate(reached), False).astype(bool)
 
@@ -111,7 +114,25 @@ def execute(spec: Spec) -> Run:
 def versions_of(method: str) -> dict[str, str]:
     """Versions of all that a method's results depend on."""
     libraries = ("numpy", "scipy", *methods.get(method).libraries)
-    return {"Python": python_version(), "crashbo": crashbo.__version__} | {name: version(name) for name in libraries}
+    return {"Python": python_version(), "crashbo": _ours()} | {name: version(name) for name in libraries}
+
+
+@cache
+def _ours() -> str:
+    """Our version and, in a git checkout, the commit; with a plus if there are changes besides."""
+    source = Path(crashbo.__file__).parent
+
+    def git(*words: str) -> str:
+        command = ["git", "-C", str(source), *words]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+    try:
+        if not git("ls-files", "__init__.py"):  # a checkout, but not of crashbo: an environment may lie in any
+            return crashbo.__version__
+        commit = git("rev-parse", "--short", "HEAD")
+        return f"{crashbo.__version__} at {commit}{'+' if git('status', '--porcelain', '.') else ''}"
+    except (OSError, subprocess.CalledProcessError):
+        return crashbo.__version__
 
 
 def record(spec: Spec, problem: Problem, machine: Machine, error: str | None, seconds: float) -> Run:

@@ -34,6 +34,7 @@ from crashbo.benchmark.machine import Machine
 from crashbo.benchmark.methods.base import Method, option_index
 
 _FIRST = 5  # points of the design, at least
+_SETTINGS = {"RAYON_NUM_THREADS": "1", "EGOBOX_LOG": "off"}  # one core; it would log that the trials are used up
 _APART = 1009  # judgement: designs of seeds next to one another would be the same ones, one later
 
 
@@ -73,7 +74,8 @@ class Told:
 
 def run(machine: Machine) -> None:
     """A design, and then what EGObox picks; one more point of a design whenever it ends before its time."""
-    os.environ.setdefault("RAYON_NUM_THREADS", "1")  # which is read when the library first wants threads
+    for name, value in _SETTINGS.items():
+        os.environ.setdefault(name, value)  # which are read when the library first looks
     told = Told(machine)
     size = max(_FIRST, len(machine.space) + 1)
     with _interruptible():
@@ -96,7 +98,9 @@ def minimize(told: Told, seed: int) -> None:
     with TemporaryDirectory() as folder:
         told.save(Path(folder) / "egor_doe.npy")
         try:
-            egor.minimize(told, max_iters=told.machine.left, outdir=folder, warm_start=True, seed=seed)
+            egor.minimize(
+                told, max_iters=told.machine.left, outdir=folder, warm_start=True, seed=seed, stop_on_error=True
+            )
         except BaseException as error:
             if told.error is None and type(error).__name__ not in ("RuntimeError", "PanicException"):
                 raise

@@ -86,9 +86,9 @@ def cmaes(machine: Machine) -> CmaEsSampler:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Without the line that Optuna logs for every study and trial, and the notes that a sampler is experimental."""
+    """Without what Optuna logs of studies, trials and parameters that it draws alone, and what is experimental."""
     level = optuna.logging.get_verbosity()
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ExperimentalWarning)

@@ -2,8 +2,8 @@
 
 May import the public API, from the modules that define it, and `problem`.
 
-The cost is the lowest of several tents turned over, one on each island and a deeper one at sea: creases where two of them
-meet and along the seams of each, and a cusp at its bottom, which is a root of a distance.
+The cost is the lowest of several pits, one on each island and a deeper one at sea. Each is a root of a distance: it has
+a cusp at its bottom, creases along its seams, and a crease where it meets the next.
 """
 
 from functools import partial
@@ -19,7 +19,7 @@ _SIZES = (0.8, 1.2)  # of islands, about their mean
 _SHARES = (0.5, 0.9)
 _BEST, _OTHERS, _AT_SEA = -1.0, (-0.9, -0.6), -1.1  # depths of the cusps
 _ROOT = (0.5, 1.0)  # power of the distance
-_SLOPES = (1.0, 4.0)  # of the sides of a tent, per distance
+_SLOPES = (1.0, 4.0)  # of the sides of a pit, per distance
 _OFF = 0.3  # how far a cusp is from its island's centre, of the way to the shore
 _DRAWS = 4096  # to find the shore, and the open sea
 
@@ -32,7 +32,7 @@ def _cusps(dimension: int, rng: np.random.Generator) -> Landscape:
     sides = np.stack([_sides(dimension, rng) for _ in cusps])
     dial = SMOOTH if rng.random() < 0.5 else None
     return Landscape(
-        partial(_tents, cusps, sides, depths, float(rng.uniform(*_ROOT))),
+        partial(_pits, cusps, sides, depths, float(rng.uniform(*_ROOT))),
         (Cause(load, dial),),
         shares=_SHARES,
         start=centres[rng.integers(1, len(centres))],
@@ -55,10 +55,10 @@ def _bottoms(centres: Array, load: Function, rng: np.random.Generator) -> Array:
 def _sides(dimension: int, rng: np.random.Generator) -> Array:
     """Directions at right angles, turned at random, each of its own slope."""
     turn = np.linalg.qr(rng.standard_normal((dimension, dimension)))[0]
-    return np.asarray(turn * np.exp(rng.uniform(*np.log(_SLOPES), dimension)))
+    return np.asarray(turn * np.exp(rng.uniform(np.log(_SLOPES[0]), np.log(_SLOPES[1]), dimension)))
 
 
-def _tents(cusps: Array, sides: Array, depths: Array, power: float, U: Array) -> Array:
+def _pits(cusps: Array, sides: Array, depths: Array, power: float, U: Array) -> Array:
     """The lowest of them."""
     away = np.abs(np.einsum("mkd,kde->mke", U[:, None] - cusps, sides)).mean(axis=2)
     out: Array = np.min(depths + away**power, axis=1)

@@ -305,7 +305,7 @@ def _margins(landscape: Landscape, share: float, U: Array) -> tuple[Margin, ...]
 
 
 def _level(load: Array, quantile: float, *, few: bool) -> float:
-    """The load that this share of the points does not exceed; of few points halfway to the next, so none stands on it."""
+    """The load that this share of the points does not exceed; of few points, halfway to the next one's."""
     level = float(np.quantile(load, quantile))
     return 0.5 * (level + float(load[load > level + _TIE].min())) if few else level
 

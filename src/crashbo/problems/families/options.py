@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from crashbo.problems.families.functions import SMOOTH, waves
-from crashbo.problems.families.landscape import Array, Cause, Family, Function, Landscape
+from crashbo.problems.families.landscape import Array, Cause, Family, Function, Kind, Landscape
 
 _OPTIONS = (5, 30)  # of a choice
 _DESCRIPTORS = (2, 3)  # of an option
@@ -44,7 +44,8 @@ def _options(dimension: int, rng: np.random.Generator) -> Landscape:
     total = sum(table.shape[1] for table in tables)
     cost, load = (Described(tables, waves(total, rng, nu=(2.5, np.inf), lengthscale=_LENGTHSCALE)) for _ in range(2))
     dial = SMOOTH if rng.random() < _MEASURED else None
-    return Landscape(cost, (Cause(load, dial),), shares=_SHARES, kinds=("choice",) * dimension, counts=counts)
+    kinds: list[Kind] = ["choice"] * dimension
+    return Landscape(cost, (Cause(load, dial),), shares=_SHARES, kinds=tuple(kinds), counts=counts)
 
 
 FAMILIES = (
