@@ -222,6 +222,40 @@ def test_nomad_begins_again_when_all_of_its_first_points_crash(name):
     assert any(trial.cost is not None for trial in machine.tried)
 
 
+@pytest.mark.parametrize("name", [known("egobox")])
+def test_egobox_hears_of_a_crash_as_nan_and_of_options_as_columns(name, tmp_path):
+    module = sys.modules[methods.get(name).run.__module__]
+    told = module.Told(Machine(MIXED, 3, 0))
+    costs = [told.add([0.5, 3.0, 1.0]), told.add([1.0, 6.0, 2.0])]
+    assert [trial.params for trial in told.machine.tried] == [
+        {"rate": pytest.approx(0.01), "layers": 3, "kind": ("b", 2)},
+        {"rate": pytest.approx(1.0), "layers": 6, "kind": None},
+    ]
+    assert costs[0] == told.machine.tried[0].cost
+    assert math.isnan(costs[1])
+    told.save(tmp_path / "doe.npy")
+    expected = [[0.5, 3, 0, 1, 0, costs[0]], [1.0, 6, 0, 0, 1, np.nan]]
+    np.testing.assert_array_equal(np.load(tmp_path / "doe.npy"), expected)
+
+
+@pytest.mark.parametrize("name", [known("egobox")])
+def test_egobox_leaves_what_crashes_and_goes_where_cost_is_low(name):
+    machine = ran(name, bowl("far", 1.2), trials=30)
+    assert sum(trial.cost is None for trial in machine.tried[15:]) <= 2
+    assert min(trial.cost for trial in machine.tried if trial.cost is not None) < 0.01
+
+
+@pytest.mark.parametrize("name", [known("egobox")])
+def test_egobox_raises_what_the_machine_raises(name):
+    """It would take any exception for one more failure."""
+
+    def broken(params):
+        raise ArithmeticError("a fault of the benchmark's own")
+
+    with pytest.raises(ArithmeticError):
+        ran(name, replace(HARSH, simulate=broken))
+
+
 @pytest.mark.parametrize("name", [known("botorch")])
 def test_botorch_avoids_where_it_crashed_and_goes_where_cost_is_low(name):
     machine = ran(name, HARSH, trials=14, seed=1)

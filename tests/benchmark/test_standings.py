@@ -111,6 +111,12 @@ def test_a_data_profile_by_hand():
     assert_allclose(data_profile(Summary.of(runs), "random", 0.1)[1], [0, 0, 0, 0, 0.5])
 
 
+def test_what_was_solved_once_stays_solved_even_if_noise_leads_astray():
+    run = fake("eicc", [0.5, 0.04, 0.03], truths=[0.5, 0.05, 0.2])  # the lowest cost seen is not the lowest
+    assert list(run.score) == [0.5, 0.05, 0.2]
+    assert list(run.solved(0.1)) == [False, True, True]
+
+
 def test_a_run_with_a_target_is_solved_there_and_not_before():
     run = fake("eicc", [None, 0.05, 0.0], trials=5, target=0.0)
     assert list(run.solved(0.1)) == [False, False, True, True, True]

@@ -10,7 +10,7 @@ from importlib.util import find_spec
 import numpy as np
 
 from crashbo import Study, problems
-from crashbo.problems import PUBLISHED, Problem, families
+from crashbo.problems import PUBLISHED, Problem, Published, families
 
 SOLO8 = "solo8-jump"
 PAPER = ("eggcrate2d", "hartmann6d", "michalewicz10d", SOLO8)  # what the paper compares methods on, and its robot
@@ -40,7 +40,7 @@ class Case:
     @property
     def trials(self) -> int:
         """Trials that it is given by default."""
-        published = None if self.is_family else problems.get(self.problem).published
+        published = publication_of(self.problem)
         return int(_FEWEST + _PER_PARAMETER * self.dimension) if published is None else published.trials
 
     def make(self) -> Problem:
@@ -55,6 +55,11 @@ class Case:
 
     def __str__(self) -> str:
         return f"{self.problem}, {self.dimension} parameters, seed {self.seed}"
+
+
+def publication_of(name: str) -> Published | None:
+    """How a problem was judged where it was published; None for a family, and for what nobody published."""
+    return None if name in families.names() else problems.get(name).published
 
 
 def of_families(names: Iterable[str], seeds: Sequence[int], dimensions: Sequence[int] | None = None) -> list[Case]:

@@ -13,8 +13,8 @@ from itertools import product
 import numpy as np
 
 from crashbo import Choice, Float, problems
+from crashbo.benchmark.cases import publication_of
 from crashbo.benchmark.measures import Array
-from crashbo.problems import PUBLISHED
 
 
 @dataclass(frozen=True)
@@ -54,13 +54,14 @@ class Chance:
 @cache
 def chance_on(name: str) -> Chance | None:
     """On a published problem whose space is a list; None for any other."""
-    problem = problems.get(name) if name in PUBLISHED else None
-    if problem is None or problem.published is None:
+    published = publication_of(name)
+    if published is None:
         return None
+    problem = problems.get(name)
     parameters = problem.space.values()
-    if any(isinstance(p, Float) for p in parameters):
+    if problem.start is not None or published.has_start or any(isinstance(p, Float) for p in parameters):
         return None
     values = [p.options if isinstance(p, Choice) else range(int(p.low), int(p.high) + 1) for p in parameters]
     truths = [problem.truth(dict(zip(problem.space, setting, strict=True))) for setting in product(*values)]
     costs = np.sort([truth.cost for truth in truths if not truth.crashed])
-    return Chance(len(truths), costs, problem.published.trials)
+    return Chance(len(truths), costs, published.trials)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from crashbo import problems
+from crashbo.benchmark.cases import publication_of
 from crashbo.benchmark.chance import Chance, chance_on
 from crashbo.benchmark.measures import Array, incumbents
 from crashbo.benchmark.runs import Run
@@ -40,16 +41,15 @@ class Reached:
     crashes: float  # of a run, on average
 
 
-def figure_of(problem: str) -> Published:
-    """How a published problem is judged."""
-    published = problems.get(problem).published
-    assert published is not None, f"{problem} was not published"
-    return published
+def judged(summary: Summary) -> dict[str, Published]:
+    """The published problems among the cases, and how each is judged."""
+    found = {problem: publication_of(problem) for problem in summary.problems}
+    return {problem: published for problem, published in found.items() if published is not None}
 
 
 def reached(summary: Summary, problem: str) -> list[Reached]:
     """All methods on a published problem, the best first."""
-    published, part = figure_of(problem), summary.problems[problem]
+    published, part = judged(summary)[problem], summary.problems[problem]
     found = [_here(problem, method, part.of_method(method), published) for method in part.methods]
     chance = chance_on(problem)
     if chance is not None:

@@ -8,7 +8,7 @@ import numpy as np
 
 from crashbo.app.benchmark.words import number, percent, seconds
 from crashbo.app.text import counted
-from crashbo.benchmark.published import HERE, THERE, figure_of, reached
+from crashbo.benchmark.published import HERE, THERE, judged, reached
 from crashbo.benchmark.runs import Run
 from crashbo.benchmark.summary import (
     ORACLE,
@@ -100,7 +100,7 @@ def by_group(summary: Summary) -> str:
 
 def published(summary: Summary, problem: str) -> str:
     """What methods reach on a published problem, those of others as they were published."""
-    published = figure_of(problem)
+    published = judged(summary)[problem]
     if published.figure == "trials":
         head = ["method", "runs", f"trials until the target, at most {published.trials}", "reached", "crashes"]
     else:

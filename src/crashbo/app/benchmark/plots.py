@@ -12,7 +12,7 @@ import numpy as np
 
 from crashbo.app.plots import MODEL, Array, Axes, Figure, dress, title
 from crashbo.app.states import SUCCESS
-from crashbo.benchmark.published import THERE, figure_of, reached
+from crashbo.benchmark.published import THERE, judged, reached
 from crashbo.benchmark.runs import Run
 from crashbo.benchmark.summary import (
     ORACLE,
@@ -29,7 +29,6 @@ from crashbo.benchmark.summary import (
     suggestion_seconds,
     wasted_share,
 )
-from crashbo.problems import PUBLISHED
 
 _LEAST = 1e-3  # mean regrets below it are drawn there
 _AT_ONCE = 1e-5  # seconds: the last digit that is kept of a suggestion's time
@@ -153,29 +152,29 @@ def draw_profiles(summary: Summary, look: Mapping[str, Look]) -> Figure:
 
 def draw_published(summary: Summary, look: Mapping[str, Look]) -> Figure | None:
     """What methods reach on published problems, a panel each; dotted: others' best and random runs, as published."""
-    there = [problem for problem in summary.problems if problem in PUBLISHED]
+    there = judged(summary)
     if not there:
         return None
     figure, panels = _panels(len(there), len(look))
     handles: dict[str, Any] = {}
-    for axes, problem in zip(panels, there, strict=True):
-        judged, rows = figure_of(problem), reached(summary, problem)
+    for axes, (problem, published) in zip(panels, there.items(), strict=True):
+        rows = reached(summary, problem)
         axes.set_title(problem, loc="left", fontsize=9, fontweight="bold", pad=4)
         best = next((row for row in rows if row.origin == THERE), None)
         for row in rows:
             known = np.isfinite(row.curve)
-            x, y = row.trials[known], np.maximum(row.curve[known], _LEAST_GAP if judged.figure == "gap" else 0.0)
+            x, y = row.trials[known], np.maximum(row.curve[known], _LEAST_GAP if published.figure == "gap" else 0.0)
             if row.origin != THERE and row.method in look:
                 name = label(row.method)
                 handles[name] = axes.plot(x, y, **look[row.method].line(marked=False))[0]
             elif row is best or row.method == "random":
-                marks: dict[str, Any] = {"marker": "x", "markersize": 5} if judged.figure == "gap" else {}
+                marks: dict[str, Any] = {"marker": "x", "markersize": 5} if published.figure == "gap" else {}
                 handles["as published: best, random"] = axes.plot(x, y, **_THERE, **marks)[0]
                 axes.annotate(row.name, (x[-1], y[-1]), (-3, 5), textcoords="offset points", fontsize=7, ha="right")
-        axes.set_xlim(0.0, judged.trials)
-        axes.set_ylabel(_FIGURES[judged.figure], fontsize=7.5)
+        axes.set_xlim(0.0, published.trials)
+        axes.set_ylabel(_FIGURES[published.figure], fontsize=7.5)
         axes.set_xlabel("trials", fontsize=8)
-        if judged.figure == "gap":
+        if published.figure == "gap":
             axes.set_yscale("log")
     _legend(figure, handles)
     return figure

@@ -14,9 +14,8 @@ from crashbo.app.benchmark.words import DEFINITIONS, VERDICTS, in_short, told, t
 from crashbo.app.benchmark.words import in_words as in_words  # also printed by the command
 from crashbo.app.plots import Figure, png
 from crashbo.app.text import counted
-from crashbo.benchmark.cases import PAPER
+from crashbo.benchmark.published import judged
 from crashbo.benchmark.summary import Summary, label
-from crashbo.problems import PUBLISHED
 
 _TITLE = "Benchmark: optimisation with crashes"
 _DPI = 140
@@ -55,8 +54,9 @@ class BenchmarkOrigin:
 def page(summary: Summary, origin: BenchmarkOrigin) -> str:
     """The page."""
     body = [f"<h1>{_TITLE}</h1>", f"<p>{_text(in_short(summary))}</p>", _numbers(summary)]
+    body += _in_a_minute(summary) if summary.cases else []
     body += ["<h2>Where we lead and where we lose</h2>", *_standings(summary)]
-    body += [*_figures(summary)] if summary.cases else []
+    body += _figures(summary) if summary.cases else []
     body += [_definitions(), _origin(origin)]
     return html_page.page(_TITLE, body)
 
@@ -98,42 +98,49 @@ def save_figures(summary: Summary, folder: Path) -> None:
             (folder / "published.png").write_bytes(png(drawn, _DPI))
 
 
-def _figures(summary: Summary) -> list[str]:
-    """Tables and figures."""
-    look = plots.looks(summary)
-
-    def picture(drawn: Figure, words: str) -> str:
-        return f"<div class='wide'>{html_page.picture(png(drawn, _DPI), words)}</div>"
-
-    def curves(name: str, part: Summary) -> str:
-        cases = counted(len(part.cases), "case")
-        own = {method: style for method, style in look.items() if method in part.methods}
-        drawn = picture(plots.draw_curves(part, own), f"Regret and crashes against trials: {name}, {cases}")
-        return f"<h3>{escape(name)}, {cases}</h3>{drawn}"
-
-    banded = "; ".join(label(method) for method, style in look.items() if style.banded)
-    marks = f"{grids.MARKS['lead']} is a sure lead of ours over it, {grids.MARKS['lose']} a sure loss."
-    published = plots.draw_published(summary, look)
-    beside = [problem for problem in summary.problems if problem in (*PUBLISHED, *PAPER)]
+def _in_a_minute(summary: Summary) -> list[str]:
+    """One table, one picture."""
+    profiles = plots.draw_profiles(summary, plots.looks(summary))
     return [
         _kept("<h2>In a minute</h2>", _soft(_GROUPS), grids.by_group(summary)),
         _kept(
             "<h2>Solved against trials</h2>",
             _soft(_PROFILES),
-            picture(plots.draw_profiles(summary, look), "Share of all cases solved against trials"),
+            _picture(profiles, "Share of all cases solved against trials"),
         ),
+    ]
+
+
+def _picture(drawn: Figure, words: str) -> str:
+    return f"<div class='wide'>{html_page.picture(png(drawn, _DPI), words)}</div>"
+
+
+def _figures(summary: Summary) -> list[str]:
+    """Tables and figures."""
+    look = plots.looks(summary)
+
+    def curves(name: str, part: Summary) -> str:
+        cases = counted(len(part.cases), "case")
+        own = {method: style for method, style in look.items() if method in part.methods}
+        drawn = _picture(plots.draw_curves(part, own), f"Regret and crashes against trials: {name}, {cases}")
+        return f"<h3>{escape(name)}, {cases}</h3>{drawn}"
+
+    banded = "; ".join(label(method) for method, style in look.items() if style.banded)
+    marks = f"{grids.MARKS['lead']} is a sure lead of ours over it, {grids.MARKS['lose']} a sure loss."
+    published = plots.draw_published(summary, look)
+    return [
         *(
-            [_kept("<h2>Published problems</h2>", _soft(_PUBLISHED), picture(published, "Published problems"))]
+            [_kept("<h2>Published problems</h2>", _soft(_PUBLISHED), _picture(published, "Published problems"))]
             if published
             else []
         ),
-        *(_kept(f"<h3>{escape(problem)}</h3>", grids.published(summary, problem)) for problem in beside),
+        *(_kept(f"<h3>{escape(problem)}</h3>", grids.published(summary, problem)) for problem in judged(summary)),
         _kept("<h2>Overview</h2>", _soft("Mean over cases; the best first."), grids.overview(summary)),
         _kept("<h2>Regret and crashes</h2>", _soft(f"{_CURVES} {banded}."), curves("All cases", summary)),
         *(_kept(curves(name[0].upper() + name[1:], part)) for name, part in summary.groups.items()),
         _kept(
             "<h2>Wasted trials and time</h2>",
-            picture(plots.draw_effort(summary, look), "Wasted trials and seconds per suggestion"),
+            _picture(plots.draw_effort(summary, look), "Wasted trials and seconds per suggestion"),
         ),
         _kept(
             "<h2>Regret on each family</h2>",
@@ -147,7 +154,7 @@ def _figures(summary: Summary) -> list[str]:
         ),
         _kept(
             "<h2>Regret against trials on each family</h2>",
-            picture(plots.draw_families(summary, look), "Mean regret against trials, a panel each"),
+            _picture(plots.draw_families(summary, look), "Mean regret against trials, a panel each"),
         ),
     ]
 

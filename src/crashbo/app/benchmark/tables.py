@@ -9,8 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from crashbo.benchmark.cases import PAPER
-from crashbo.benchmark.published import figure_of, reached
+from crashbo.benchmark.published import judged, reached
 from crashbo.benchmark.runs import Run
 from crashbo.benchmark.summary import (
     Summary,
@@ -24,7 +23,6 @@ from crashbo.benchmark.summary import (
     suggestion_seconds,
     wasted_share,
 )
-from crashbo.problems import PUBLISHED
 
 RUNS = (
     *("method", "problem", "dimension", "seed", "trials", "trials_made", "measured", "started", "optimum"),
@@ -89,13 +87,11 @@ _MEANS = (anytime_score, priced_score, dearly_priced_score, crash_share, wasted_
 
 
 def _reached(summary: Summary) -> Iterator[Row]:
-    for problem in summary.problems:
-        if problem in (*PUBLISHED, *PAPER):
-            published = figure_of(problem)
-            for row in reached(summary, problem):
-                for at, mean, error in zip(published.at or (published.trials,), row.figures, row.errors, strict=True):
-                    figures = map(_number, (mean, error, row.solved, row.crashes))
-                    yield [problem, published.figure, at, row.name, row.origin, row.runs, *figures]
+    for problem, published in judged(summary).items():
+        for row in reached(summary, problem):
+            for at, mean, error in zip(published.at or (published.trials,), row.figures, row.errors, strict=True):
+                figures = map(_number, (mean, error, row.solved, row.crashes))
+                yield [problem, published.figure, at, row.name, row.origin, row.runs, *figures]
 
 
 def _number(value: float) -> float | str:
