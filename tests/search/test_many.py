@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import crashbo
-from crashbo.models import latent, thresholds
+from crashbo.models import hyperpriors, latent, thresholds
 from crashbo.models.crash import CrashModel
 from crashbo.optimizer import saving
 from crashbo.optimizer.journal import Journal
@@ -15,7 +15,7 @@ from crashbo.optimizer.observed import observations
 from crashbo.optimizer.view import View
 from crashbo.search import fitting, selection
 from crashbo.search.acquisition import LogGamma
-from crashbo.search.fitting import _of_all, fit_surrogates, hyperpriors
+from crashbo.search.fitting import _of_all, fit_surrogates
 
 SPACE = {"x": (0.0, 1.0), "y": (0.0, 1.0)}
 FEW, BOUNDARY, KNOWN, EXACT, SMALL = 30, 30, 60, 70, 40

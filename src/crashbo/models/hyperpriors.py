@@ -147,7 +147,8 @@ class Hyperprior:
     """Priors of one latent function's hyperparameters; a number fixes a parameter.
 
     `excess` is the prior of the threshold's distance from a reference, the highest measured success:
-    in units of sqrt(outputscale) if `relative`, else in the units of the measurements.
+    in units of sqrt(outputscale) if `relative`, else in the units of the measurements. Where coordinates are `tied`,
+    those of the same number have one lengthscale, which counts once; none are if that is empty.
     """
 
     lengthscales: Density
@@ -159,6 +160,7 @@ class Hyperprior:
     relative: bool = True
     standardise: bool = True
     kernel: Kernel = MATERN52
+    tied: tuple[int, ...] = ()  # for each coordinate the number of its lengthscale, from 0 on
 
     def rare(self) -> "Hyperprior":
         """The same for a rare cause of crashes: most of the space lies well below its threshold, 0."""
@@ -175,8 +177,9 @@ class Hyperprior:
         for name in learnt:
             if name != "threshold":
                 log, slope = getattr(self, name).log(getattr(h, name))
-                value += float(np.sum(log)) if name == "lengthscales" else float(log)
-                slopes[name] = slope
+                share = self._shares if name == "lengthscales" else 1.0
+                value += float(np.sum(share * log))
+                slopes[name] = share * slope
         if "threshold" in learnt:
             unit = float(np.sqrt(h.outputscale)) if self.relative else 1.0
             e = (h.threshold - reference) / unit
@@ -186,6 +189,16 @@ class Hyperprior:
             if self.relative:  # the unit, and with it the density of c itself, moves with the outputscale
                 slopes["outputscale"] -= 0.5 * (1.0 + e * float(slope)) / h.outputscale
         return value, Gradient(**slopes)  # type: ignore[arg-type]
+
+    @property
+    def _shares(self) -> Array | float:
+        """Of each coordinate, its share of its lengthscale."""
+        return 1.0 / np.bincount(self.tied)[list(self.tied)] if self.tied else 1.0
+
+    def log_of_lengthscales(self, lengthscales: Array) -> Array:
+        """Log density of every lengthscale, each once."""
+        once = np.unique(self.tied, return_index=True)[1] if self.tied else slice(None)
+        return np.asarray(self.lengthscales.log(lengthscales[once])[0])
 
 
 def weak(dimension: int) -> Hyperprior:
@@ -200,15 +213,21 @@ def weak(dimension: int) -> Hyperprior:
     )
 
 
-def of_cost(dimension: int) -> Hyperprior:
-    """Our own for the cost: with a wide prior of the noise, a rugged cost would pass for noise."""
-    return replace(weak(dimension), noise_std=_COST_NOISE, outputscale=_COST_OUTPUTSCALE)
+def of_cost(dimension: int, tied: tuple[int, ...] = ()) -> Hyperprior:
+    """Our own for the cost: with a wide prior of the noise, a rugged cost would pass for noise.
+
+    What is `tied` counts as one dimension.
+    """
+    prior = weak(len(set(tied)) or dimension)
+    return replace(prior, noise_std=_COST_NOISE, outputscale=_COST_OUTPUTSCALE, tied=tied)
 
 
-def of_crash(dimension: int) -> Hyperprior:
+def of_crash(dimension: int, tied: tuple[int, ...] = ()) -> Hyperprior:
     """Our own for a search's constraints: shorter lengthscales, since too long ones make P(safe) overconfident."""
+    dimension = len(set(tied)) or dimension
     median = _CRASH_LENGTHSCALE * np.sqrt(dimension)
-    return replace(weak(dimension), lengthscales=LogNormal(median, _CRASH_LENGTHSCALE_SPREAD, _LENGTHSCALES))
+    lengthscales = LogNormal(median, _CRASH_LENGTHSCALE_SPREAD, _LENGTHSCALES)
+    return replace(weak(dimension), lengthscales=lengthscales, tied=tied)
 
 
 def paper() -> Hyperprior:

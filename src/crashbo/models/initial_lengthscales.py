@@ -30,8 +30,10 @@ def with_initial_lengthscales(p: Parametrisation, data: HybridData, j: int) -> P
     seen = ~np.isnan(u)
     if not seen.any():
         return p
-    shares = _shares(data.X[seen], u[seen])
+    shares, tied = _shares(data.X[seen], u[seen]), list(p.prior.tied)
+    shares = np.asarray(np.bincount(tied, shares), dtype=float) if tied else shares
     factors = np.maximum(shares * len(shares), _LEAST_SHARE) ** -0.5
+    factors = factors[tied] if tied else factors
     return replace(p, start=replace(p.start, lengthscales=p.start.lengthscales * factors))
 
 

@@ -98,7 +98,7 @@ class Parametrisation:
         at = 0
         for name in self.free:
             if name == "lengthscales":
-                values[name] = np.exp(theta[at : at + self._size(name)])
+                values[name] = np.exp(theta[at : at + self._size(name)])[self._tied]
             elif name == "threshold":
                 values[name] = self.reference + _WIDTH * math.sinh(theta[at])
             else:
@@ -111,7 +111,8 @@ class Parametrisation:
         pieces = []
         for name in self.free:
             rate = getattr(h, name) if name in _LOGS else self.rate(name, h)
-            pieces.append(np.atleast_1d(getattr(gradient, name) * rate))
+            piece = np.atleast_1d(getattr(gradient, name) * rate)
+            pieces.append(np.bincount(self._tied, piece) if name == "lengthscales" else piece)
         return np.concatenate(pieces)
 
     def metric(self, h: Hyperparameters, information: Array) -> Array:
@@ -119,15 +120,20 @@ class Parametrisation:
         unit = math.sqrt(h.outputscale)
         rates: list[float] = []
         rows: list[int] = []
+        places: list[int] = []  # in theta
         at = 0
         for name in Gradient._fields:
-            size = self._size(name)
+            size = len(self._tied) if name == "lengthscales" else 1
             if name in self.free:
+                first = max(places, default=-1) + 1
                 rows += range(at, at + size)
+                places += (first + self._tied).tolist() if name == "lengthscales" else [first]
                 rates += [1.0 if name in _LOGS else self.rate(name, h) / unit] * size
             at += size
-        total: Array = information[np.ix_(rows, rows)] * np.outer(rates, rates) + _PRIOR_INFORMATION * np.eye(len(rows))
-        return np.asarray(np.linalg.inv(total))
+        jacobian = np.zeros((len(rows), max(places, default=-1) + 1))
+        jacobian[np.arange(len(rows)), places] = rates
+        total = jacobian.T @ information[np.ix_(rows, rows)] @ jacobian
+        return np.asarray(np.linalg.inv(total + _PRIOR_INFORMATION * np.eye(len(total))))
 
     def bounds(self) -> tuple[Array, Array]:
         """Least and largest theta."""
@@ -147,20 +153,29 @@ class Parametrisation:
         return (least, most) if np.isfinite(least) else (low, high)
 
     def _coordinate(self, name: str, value: Array | float) -> Array | float:
+        if name == "lengthscales" and np.ndim(value):
+            return np.bincount(self._tied, np.log(value)) / np.bincount(self._tied)
         if name in _LOGS:
             return np.log(value)
         return np.arcsinh((value - self.reference) / _WIDTH) if name == "threshold" else value
 
     def _can_start(self, name: str, value: Array | float) -> bool:
         """Not a zero where a logarithm is learnt, one noise per trial, or lengthscales of another space."""
-        return np.size(value) == self._size(name) and (name not in _LOGS or bool(np.all(np.asarray(value) > 0.0)))
+        return np.size(value) == np.size(getattr(self.start, name)) and (
+            name not in _LOGS or bool(np.all(np.asarray(value) > 0.0))
+        )
 
     def rate(self, name: str, h: Hyperparameters) -> float:
         """Derivative of the mean or the threshold in its coordinate."""
         return math.hypot(_WIDTH, h.threshold - self.reference) if name == "threshold" else 1.0
 
+    @property
+    def _tied(self) -> NDArray[np.intp]:
+        """For each coordinate the number of its lengthscale."""
+        return np.array(self.prior.tied or range(len(self.start.lengthscales)), dtype=np.intp)
+
     def _size(self, name: str) -> int:
-        return len(self.start.lengthscales) if name == "lengthscales" else 1
+        return int(self._tied.max(initial=-1)) + 1 if name == "lengthscales" else 1
 
 
 def parametrise(

@@ -66,6 +66,7 @@ def observations(
         rises=None if rises is None or np.isnan(rises).all() else _in_range(rises.reshape(size)),
         stops_at=study.guard,
         kernel=study.kernel,
+        tied=study.space.tied,
         pending=np.array([at(t) for t in pending]).reshape(-1, study.space.dimension),
         cost_noise_std=study.noise.get("cost"),
         goals=_in_range(goals_of(study, told)) if study.objectives else None,

@@ -15,7 +15,6 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from crashbo.models.hyperpriors import of_cost
 from crashbo.numerics.hypervolume import hypervolume, on_front
 from crashbo.optimizer.comparing import Ranked, Worth, ranking, winner
 from crashbo.optimizer.guard import Guard
@@ -67,7 +66,7 @@ def winner_of(study: Study, trials: Sequence[Trial], comparisons: Sequence[Compa
     numbers, worth = [n for n, judged in zip(seen.numbers, seen.judged, strict=True) if judged], np.zeros(0)
     if seen.comparisons:
         hidden = Compared.of(seen.X, seen.cost, seen.comparisons)
-        cost = hidden.fit(seen.cost_noise_std, of_cost(seen.X.shape[1])).posterior
+        cost = hidden.fit(seen.cost_noise_std, seen.cost_prior).posterior
         worth = cost.mean_at_trials(0)
     else:
         worth = seen.cost[seen.judged]

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, softmax
 
-from crashbo.models import hyperpriors, jumps, latent, thresholds
+from crashbo.models import jumps, latent, thresholds
 from crashbo.models.bystander import beside_data, fit_beside, fit_bystander
 from crashbo.models.crash import CrashModel, hybrid_data, parametrise_all
 from crashbo.models.fit import fit
@@ -248,7 +248,7 @@ def _scales(seen: Observations, model: CrashModel, j: int) -> tuple[Scale, ...]:
         warped = data.with_readings(warp)
         noise = _warped_noise(seen.noise_std[j], warp, _readings(seen)[:, j])
         noise = None if noise is None else data.per_row(noise)
-        parts = parametrise_all(warped, hyperpriors.of_crash(data.X.shape[1]), noise_std=(noise,), thresholds=(None,))
+        parts = parametrise_all(warped, seen.crash_prior, noise_std=(noise,), thresholds=(None,))
         start = replace(parts[0].outside(parts[0].start), lengthscales=plain.hypers[0].lengthscales)
         posterior = fit(warped, parts, start=Warm((start,), warped.kind), enough=ENOUGH).posterior
         found.append(Scale.of(posterior, parts[0], warp, math.log(warp.prior), y))
@@ -297,7 +297,7 @@ def _alone(seen: Observations) -> CrashModel:
         ahead=seen.watched[1],
         noise_std=list(seen.noise_std),
         threshold=list(seen.thresholds),
-        prior=hyperpriors.of_crash(seen.X.shape[1]),
+        prior=seen.crash_prior,
     )
 
 
@@ -307,7 +307,7 @@ def _beside(seen: Observations) -> CrashModel:
         seen.X,
         seen.Y,
         seen.crashed,
-        hyperpriors.of_crash(seen.X.shape[1]),
+        seen.crash_prior,
         noise_std=seen.noise_std,
         thresholds=seen.thresholds,
         blame=seen.blame,
@@ -320,7 +320,7 @@ def _beside(seen: Observations) -> CrashModel:
 
 def _probabilities(seen: Observations, alone: CrashModel, beside: CrashModel) -> Array:
     """Of the crash model, the one with a rival beside, and the rival alone, (3,)."""
-    prior = hyperpriors.of_crash(seen.X.shape[1])
+    prior = seen.crash_prior
     rival = fit_bystander(alone.posterior.data, prior, noise_std=seen.noise_std, enough=ENOUGH)
     told = -np.inf if any(seen.blame or ()) else 0.0  # who gives a crash's cause says that it is measured
     logs = np.array([_log_evidence(alone), _log_evidence(beside), rival.log_posterior + told])

@@ -186,7 +186,7 @@ def _parametrised(
 
 def _plausibility(fitted: Fit, prior: Hyperprior) -> float:
     """The log posterior, where all lengthscales together count as one: a rugged cost is rugged in all dimensions."""
-    log_density = prior.lengthscales.log(fitted.posterior.hypers[0].lengthscales)[0]
+    log_density = prior.log_of_lengthscales(fitted.posterior.hypers[0].lengthscales)
     return float(fitted.log_posterior - np.sum(log_density) + np.mean(log_density))
 
 

@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from crashbo.models import ep, hyperpriors, latent, thresholds
+from crashbo.models import ep, latent, thresholds
 from crashbo.models.bystander import fit_bystander, without_measurements
 from crashbo.models.crash import parametrise_all
 from crashbo.models.ensemble import Ensemble, EnsembleHyperparameters, gather
@@ -72,9 +72,7 @@ def fit_surrogates(
 
     Where `doubtful`, P(safe) goes by labels alone once the data say that what is measured is not the cause.
     """
-    D, kernel = seen.X.shape[1], seen.kernel
-    cost_prior = cost_prior or replace(hyperpriors.of_cost(D), kernel=kernel)
-    priors = cost_prior, crash_prior or replace(hyperpriors.of_crash(D), kernel=kernel)
+    priors = cost_prior or seen.cost_prior, crash_prior or seen.crash_prior
     if seen.count > selection.SMALL and not seen.comparisons:
         return _of_many(seen, memory, *priors, posterior, doubtful)
     return _of_all(seen, memory, *priors, posterior, doubtful)

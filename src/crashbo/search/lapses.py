@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betaln
 
-from crashbo.models import hyperpriors
 from crashbo.models.crash import CrashModel, hybrid_data, parametrise_all
 from crashbo.models.fit import Fit, fit
 from crashbo.search.costs import ENOUGH
@@ -80,8 +79,7 @@ def _unexplained(whole: Fit, crashes: NDArray[np.intp]) -> Bools:
 def _fitted(seen: Observations, models: Surrogates) -> Fit:
     """The crash model of these trials."""
     data = hybrid_data(seen.X, seen.Y, seen.crashed, seen.blame, seen.censored, seen.stopped, *seen.watched, whole=True)
-    prior = hyperpriors.of_crash(seen.X.shape[1])
-    parts = parametrise_all(data, prior, noise_std=seen.noise_std, thresholds=seen.thresholds)
+    parts = parametrise_all(data, seen.crash_prior, noise_std=seen.noise_std, thresholds=seen.thresholds)
     warm = models.memory.crash
     return fit(data, parts, start=None if warm is None else replace(warm, sites=None), enough=ENOUGH)
 

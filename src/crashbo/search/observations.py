@@ -9,8 +9,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from crashbo.models import hyperpriors
 from crashbo.models.crash import Blame
 from crashbo.models.hidden_cost import Comparisons
+from crashbo.models.hyperpriors import Hyperprior
 from crashbo.numerics.kernels import MATERN52, Kernel
 from crashbo.search.front import standing
 from crashbo.search.trip_levels import Tilt
@@ -38,6 +40,7 @@ class Observations:
     reached: Array | None = None  # (n, G), the last readings before a crash; NaN where they are not known
     rises: Array | None = None  # (n, G), of these, the largest from one reading to the next; NaN where it is not known
     kernel: Kernel = MATERN52  # of both models
+    tied: tuple[int, ...] = ()  # coordinates with one lengthscale in common, as Hyperprior has them
     tilts: tuple[Tilt, ...] = ()  # of the only threshold, along contexts
     stops_at: float = 0.5  # probability of a crash at which a guard stops a trial; derived: likelier than not
     total: int | None = None  # trials that there are, where these are only some of them
@@ -45,6 +48,16 @@ class Observations:
     goal_noise_std: tuple[float | None, ...] = ()
     reference: Array | None = None  # (M,), of such a study, where the user gives it
     comparisons: Comparisons | None = None  # of trials, by their rows; None where there are none
+
+    @property
+    def cost_prior(self) -> Hyperprior:
+        """The hyperprior of the cost."""
+        return replace(hyperpriors.of_cost(self.X.shape[1], self.tied), kernel=self.kernel)
+
+    @property
+    def crash_prior(self) -> Hyperprior:
+        """The hyperprior of what crashes."""
+        return replace(hyperpriors.of_crash(self.X.shape[1], self.tied), kernel=self.kernel)
 
     @property
     def count(self) -> int:

@@ -99,6 +99,12 @@ class Space:
             [np.full(p.width, p.continuous and name not in self.fixed) for name, p in self.parameters.items()]
         )
 
+    @cached_property
+    def tied(self) -> tuple[int, ...]:
+        """For each coordinate the number of its lengthscale: the options of a Choice share one. Empty without those."""
+        widths = [p.width for p in self.parameters.values()]
+        return tuple(np.repeat(range(len(widths)), widths).tolist()) if max(widths, default=1) > 1 else ()
+
     @property
     def size(self) -> float:
         """How many different points there are, rules aside."""

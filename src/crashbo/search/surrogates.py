@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from crashbo.models import hyperpriors, latent, thresholds
+from crashbo.models import latent, thresholds
 from crashbo.models.bystander import without_labels
 from crashbo.models.crash import CrashModel, hybrid_data, parametrise_all
 from crashbo.models.ensemble import Ensemble, EnsembleHyperparameters
@@ -168,7 +168,7 @@ class Surrogates:
         warm, data, parts = self.memory.crash, self.crash.data, self.parametrisations
         assert warm is not None
         if self.boundary is not self.known:
-            told = Prepared.of(self.boundary, hyperpriors.of_crash(data.X.shape[1]))
+            told = Prepared.of(self.boundary, self.boundary.crash_prior)
             data, parts, warm = told.data, told.parametrisations, replace(warm, sites=None)
         mode = latent.condition(data, warm.hypers, start=warm.sites, tolerance=HELD_TOLERANCE)
         return CrashModel(mode, Fit(mode, parts, np.nan, 1, mode.ep.sweeps, mode.ep.converged))

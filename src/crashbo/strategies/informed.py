@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from crashbo.models.fit import fit
 from crashbo.models.hybrid import HybridData
-from crashbo.models.hyperpriors import of_crash
 from crashbo.models.latent import Posterior
 from crashbo.models.parametrisation import parametrise
 from crashbo.search.observations import GivenThreshold, Observations
@@ -49,7 +48,7 @@ def measured_alone(seen: Observations) -> HybridData:
 def regressions(seen: Observations) -> Posterior:
     """One plain GP per constraint, with its known threshold."""
     data, D = measured_alone(seen), seen.X.shape[1]
-    prior = replace(of_crash(D), crash_noise_std=0.0, kernel=seen.kernel)
+    prior = replace(seen.crash_prior, crash_noise_std=0.0)
     parametrisations = tuple(
         parametrise(y, sign, prior, dimension=D, labelled=False, noise_std=noise_std, threshold=c)
         for y, sign, noise_std, c in zip(data.Y, data.sign, seen.noise_std, seen.thresholds, strict=True)

@@ -7,12 +7,11 @@ penalties differ in that cost: a high one fixed beforehand, the initial trial's,
 here for comparison: nothing else in crashbo makes up a cost.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from crashbo.models import hyperpriors
 from crashbo.search import candidates
 from crashbo.search.acquisition import Flat, LogEI
 from crashbo.search.candidates import Box
@@ -70,8 +69,7 @@ def propose(task: Task, penalty: float | Array, rng: np.random.Generator) -> Pro
     known = seen.costed | failed
     X, costs = seen.X[known], np.where(failed, penalty, seen.cost)[known]
     costs = np.where(np.isfinite(costs), costs, 0.0)  # before the first success any number does
-    prior = replace(hyperpriors.of_cost(task.space.dimension), kernel=seen.kernel)
-    model = with_pending(fit_cost(X, costs, seen.cost_noise_std, prior), seen.pending)
+    model = with_pending(fit_cost(X, costs, seen.cost_noise_std, seen.cost_prior), seen.pending)
     merit, lengthscales = -model.predict(0, X)[0], model.hypers[0].lengthscales
     box = Box.whole(task.space, task.dead_ends)
     screened = candidates.screen_around(task.space, X, merit, lengthscales, Flat(), box, rng=rng)

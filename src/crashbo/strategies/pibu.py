@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from crashbo.models import hyperpriors, latent
+from crashbo.models import latent
 from crashbo.models.hybrid import HybridData
 from crashbo.models.latent import Hyperparameters, Posterior
 from crashbo.numerics.kernels import SQUARED_EXPONENTIAL
@@ -97,8 +97,8 @@ class Pibu:
     def _improvement(self, task: Task, screened: Screen, gamma: LogGamma) -> Candidate:
         """The highest probability of improvement where the classifier expects success."""
         seen = task.seen
-        costs, prior = seen.cost[seen.costed], hyperpriors.of_cost(task.space.dimension)
-        model = with_pending(fit_cost(seen.X[seen.costed], costs, seen.cost_noise_std, prior), seen.pending)
+        costs = seen.cost[seen.costed]
+        model = with_pending(fit_cost(seen.X[seen.costed], costs, seen.cost_noise_std, seen.cost_prior), seen.pending)
         # P(cost < best) is P(safe) of a function that may not pass the best cost.
         bar = replace(model.hypers[0], threshold=float(costs.min()), crash_noise_std=0.0)
         improvement = LogGamma.of(replace(model, hypers=(bar,)))

@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from crashbo.models import hyperpriors, latent
+from crashbo.models import latent
 from crashbo.models.hybrid import HybridData
 from crashbo.models.latent import Hyperparameters, Posterior
 from crashbo.numerics.kernels import SQUARED_EXPONENTIAL
@@ -149,8 +149,7 @@ class SafeOpt:
     def _cost(self, task: Task, X: Array) -> tuple[Array, Array]:
         """Moments of the cost at X, in units of its prior's spread. It does not decide on safety, so it is learnt."""
         seen = task.seen
-        prior = hyperpriors.of_cost(task.space.dimension)
-        model = fit_cost(seen.X[seen.costed], seen.cost[seen.costed], seen.cost_noise_std, prior)
+        model = fit_cost(seen.X[seen.costed], seen.cost[seen.costed], seen.cost_noise_std, seen.cost_prior)
         mean, var = model.predict(0, X)
         unit = math.sqrt(model.hypers[0].outputscale)
         return mean / unit, np.sqrt(var) / unit
