@@ -5,6 +5,8 @@ May import the public API, `problems` and `campaigns`.
 What is followed (egobox 1.0, its docstrings, its cookbook's recipe 8 "Objective May Crash", and the source):
 - A crash is NaN, and the failsafe strategy VIABILITY: a GP of 1 and 0 for success and failure, and log EI where that
   predicts at least 0.25. EI times the prediction (`feasible_infill_strategy`) is no default: there is none for log EI.
+- With more than 24 columns its lengthscales are fitted from one start instead of ten: among a hundred options a
+  suggestion would take half a minute. Its own remedy, a projection (KPLS), panics where an option was never tried.
 - All other settings are the library's. A Float goes in as its place between the bounds, on a log scale where it has
   one, and so does an Int with a log scale; any other is INT. A Choice is ENUM, its index.
 - `suggest` knows of no failures, so `minimize` runs the trials. It begins with those before, which it reads from a file
@@ -33,6 +35,7 @@ from crashbo import Choice, Float, Int
 from crashbo.benchmark.machine import Machine
 from crashbo.benchmark.methods.base import Method, option_index
 
+_MANY = 24  # columns from which its models are fitted from one start
 _FIRST = 5  # points of the design, at least
 _SETTINGS = {"RAYON_NUM_THREADS": "1", "EGOBOX_LOG": "off"}  # one core; it would log that the trials are used up
 _APART = 1009  # judgement: designs of seeds next to one another would be the same ones, one later
@@ -91,6 +94,7 @@ def minimize(told: Told, seed: int) -> None:
     """Let EGObox go on from the trials so far, until it ends."""
     egor = egobox.Egor(
         _specs(told.machine),
+        gp_config=egobox.GpConfig(theta_n_start=1) if _columns(told.machine) > _MANY else None,
         failsafe_strategy=egobox.FailsafeStrategy.VIABILITY,
         feasible_infill_strategy=egobox.FeasibleInfillStrategy.EFI_P,
         infill_strategy=egobox.InfillStrategy.EI,
@@ -114,6 +118,10 @@ def _design(machine: Machine, size: int) -> Iterator[list[float]]:
         yield [_inward(p, machine.start[name]) for name, p in machine.space.items()]
     for turn in count():
         yield from egobox.lhs(_specs(machine), size, seed=machine.seed * _APART + turn).tolist()
+
+
+def _columns(machine: Machine) -> int:
+    return sum(len(p.options) if isinstance(p, Choice) else 1 for p in machine.space.values())
 
 
 def _specs(machine: Machine) -> list[Any]:
