@@ -15,6 +15,7 @@ LABELS = {  # as in the report, which has them from the libraries' adapters: tho
     "eicc": "crashbo",
     "eicc-labels": "crashbo, labels only",
     "eicc-paper": "EIC², paper's rule",
+    "eicc-paper-labels": "EIC², paper's rule, labels only",
     "floor-padding": "EI, floor padding",
     "optuna-tpe": "Optuna TPE",
     "optuna-tpe-penalty": "Optuna TPE, penalty",
@@ -25,6 +26,7 @@ LABELS = {  # as in the report, which has them from the libraries' adapters: tho
     "botorch": "BoTorch",
     "smac": "SMAC3",
     "nomad": "NOMAD",
+    "egobox": "EGObox",
     "random": "Random",
 }
 WHERE = {  # labels that would overlap elsewhere, in points from theirs

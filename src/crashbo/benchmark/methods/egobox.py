@@ -15,12 +15,14 @@ What is followed (egobox 1.0, its docstrings, its cookbook's recipe 8 "Objective
   code counts each option as a parameter, which would be more than all trials. The start stands in for a point.
 - Without a success `minimize` refuses; it ends when a fit fails, and when it picks a point twice. As long as trials are
   left, it gets one more point of another hypercube, and begins again.
+- It ends after ten minutes, with what it has: in 60 parameters the last of 180 suggestions take minutes each.
 - Rules are not told to it: who breaks one crashes.
 """
 
 import os
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import count
@@ -37,6 +39,7 @@ from crashbo.benchmark.methods.base import Method, option_index
 
 _MANY = 24  # columns from which its models are fitted from one start
 _FIRST = 5  # points of the design, at least
+_PATIENCE = 600.0  # seconds of a run
 _SETTINGS = {"RAYON_NUM_THREADS": "1", "EGOBOX_LOG": "off"}  # one core; it would log that the trials are used up
 _APART = 1009  # judgement: designs of seeds next to one another would be the same ones, one later
 
@@ -79,19 +82,19 @@ def run(machine: Machine) -> None:
     """A design, and then what EGObox picks; one more point of a design whenever it ends before its time."""
     for name, value in _SETTINGS.items():
         os.environ.setdefault(name, value)  # which are read when the library first looks
-    told = Told(machine)
+    told, ends = Told(machine), time.monotonic() + _PATIENCE
     size = max(_FIRST, len(machine.space) + 1)
     with _interruptible():
         for turn, x in enumerate(_design(machine, size), start=1):
             told.add(x)
             if machine.left and turn >= size and np.isfinite(told.costs).sum() > 1:
-                minimize(told, machine.seed * _APART + turn)
-            if not machine.left:
+                minimize(told, machine.seed * _APART + turn, ends - time.monotonic())
+            if not machine.left or time.monotonic() > ends:
                 return
 
 
-def minimize(told: Told, seed: int) -> None:
-    """Let EGObox go on from the trials so far, until it ends."""
+def minimize(told: Told, seed: int, seconds: float) -> None:
+    """Let EGObox go on from the trials so far, until it ends or the time is over."""
     egor = egobox.Egor(
         _specs(told.machine),
         gp_config=egobox.GpConfig(theta_n_start=1) if _columns(told.machine) > _MANY else None,
@@ -103,7 +106,13 @@ def minimize(told: Told, seed: int) -> None:
         told.save(Path(folder) / "egor_doe.npy")
         try:
             egor.minimize(
-                told, max_iters=told.machine.left, outdir=folder, warm_start=True, seed=seed, stop_on_error=True
+                told,
+                max_iters=told.machine.left,
+                outdir=folder,
+                warm_start=True,
+                seed=seed,
+                timeout=seconds,
+                stop_on_error=True,
             )
         except BaseException as error:
             if told.error is None and type(error).__name__ not in ("RuntimeError", "PanicException"):
