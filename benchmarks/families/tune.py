@@ -41,14 +41,22 @@ JUDGE = ("benchmark", "campaigns", "problems")  # that are this tree's for both
 
 def specs(options: argparse.Namespace) -> list[Spec]:
     """Of each group as many tuning seeds as make the pairs that are wanted."""
-    chosen = [group for group in GROUPS if options.groups is None or group.name in listed(options.groups)]
     found: dict[Spec, None] = {}
-    for group in chosen:
+    for group in groups_of(options):
         seeds = seeds_of(options.seeds) if options.seeds else enough_seeds(options, group)
         wanted = [case for case in everything(options, seeds) if group.has(case)]
         for method in listed(options.methods):
             found |= dict.fromkeys(comparison.specs_of([group], wanted, method))
     return list(found)
+
+
+def groups_of(options: argparse.Namespace) -> list[Group]:
+    """Those that were asked for, or all."""
+    names = [group.name for group in GROUPS]
+    unknown = [name for name in listed(options.groups or "") if name not in names]
+    if unknown:
+        raise SystemExit(f"groups must be of {', '.join(names)}; got {unknown[0]!r}.")
+    return [group for group in GROUPS if options.groups is None or group.name in listed(options.groups)]
 
 
 def enough_seeds(options: argparse.Namespace, group: Group) -> Sequence[int]:
@@ -111,6 +119,7 @@ def main() -> None:
     if options.only is not None:
         run_here(options, options.only)
         return
+    groups_of(options)
     command = ["git", "-C", str(ROOT), "rev-parse", "--short", options.against]
     revision = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
     if not options.keep:
@@ -123,7 +132,7 @@ def main() -> None:
             runs_in(FOLDER / name, [spec for spec in wanted if spec.method in (method, LABELS.get(method))])
             for name in (HERE, revision)
         )
-        found = comparison.compare(ours, theirs)
+        found = comparison.compare(ours, theirs, groups_of(options))
         print("\n".join(["", method, *comparison.table(found), "", *comparison.verdicts(found)]))
 
 

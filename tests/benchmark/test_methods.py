@@ -82,6 +82,33 @@ def test_a_method_uses_its_trials_within_the_space_and_leaves_nothing_behind(
     assert list(tmp_path.iterdir()) == []
 
 
+ORDERED = Problem(
+    "ordered",
+    {"size": Choice([16, 32, 64, 128], ordered=True), "kind": Choice([True, 1, "one"]), "x": Float(0, 1)},
+    lambda params: (params["x"] + params["size"] / 64, {"sum": params["size"] / 100}),
+    (Limit("sum", 1.5),),
+    1e-3,
+    "",
+    0.0,
+    start={"size": 128, "kind": 1, "x": 0.5},
+)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_a_start_among_options_is_tried_as_it_is(name):
+    machine = ran(name, ORDERED)
+    first = machine.tried[0].params
+    assert (first["size"], first["kind"], first["x"]) == (128, 1, pytest.approx(0.5))
+    assert first["kind"] is not True
+
+
+@pytest.mark.parametrize("option", range(4))
+def test_the_index_of_an_option_is_its_place_ordered_or_not(option):
+    for ordered in (True, False):
+        choice = Choice([16, 32, 64, 128], ordered=ordered)
+        assert methods.base.option_index(choice, choice.options[option]) == option
+
+
 @pytest.mark.parametrize("name", ALL)
 def test_a_seed_gives_the_same_trials_again_and_another_one_gives_others(name):
     first, again, other = (ran(name, HARSH, seed=seed).tried for seed in (5, 5, 6))

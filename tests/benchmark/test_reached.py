@@ -7,14 +7,15 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from crashbo import problems
+from crashbo import Choice, Int, problems
 from crashbo.benchmark import methods
-from crashbo.benchmark.cases import Case, published
+from crashbo.benchmark.cases import Case, of_problems, published
 from crashbo.benchmark.chance import Chance, chance_on
 from crashbo.benchmark.machine import Finished, Machine
 from crashbo.benchmark.published import COMPUTED, HERE, THERE, reached
 from crashbo.benchmark.runs import Spec, execute
 from crashbo.benchmark.summary import Summary, data_profile
+from crashbo.problems import Problem, Published
 from fake_runs import fake
 
 
@@ -116,6 +117,88 @@ class TestReached:
         row = next(row for row in reached(Summary.of([run]), "branin") if row.origin == HERE)
         assert row.figures == (1.0, 1.0, 1.0)
         assert list(row.curve[:3]) == [2.5, 2.5, 1.0]
+
+    def test_fewer_trials_than_were_published_are_carried_on_and_more_are_cut(self):
+        few = fake("eicc", [None, None], problem="perovskites", dimension=3, target=0.0)
+        row = next(row for row in reached(Summary.of([few]), "perovskites") if row.origin == HERE)
+        assert (row.figures, len(row.curve), row.crashes) == ((200.0,), 200, 2.0)
+        many = fake("eicc", [None] * 120, problem="convolution-A100", dimension=7, optimum=0.5, median=2.0)
+        row = next(row for row in reached(Summary.of([many]), "convolution-A100") if row.origin == HERE)
+        assert (row.figures, row.crashes) == ((0.0, 0.0, 0.0), 80.0)
+
+    def test_before_a_success_the_gap_is_that_of_the_median(self):
+        run = fake("eicc", [None] * 60 + [1.0], problem="branin", dimension=2, optimum=0.5, median=9.0, trials=100)
+        row = next(row for row in reached(Summary.of([run]), "branin") if row.origin == HERE)
+        assert row.figures == (8.5, 8.5, 0.5)
+
+    def test_failures_beyond_the_cap_are_nobody_s_knowledge(self):
+        run = fake("eicc", [0.0], problem="perovskites", dimension=3, trials=200, target=0.0)
+        rows = {row.method: row for row in reached(Summary.of([run]), "perovskites") if row.origin == THERE}
+        assert math.isnan(rows["wodesc_naive-fia-1000"].crashes)
+        assert all(row.figures[0] <= 200.0 for row in rows.values())
+
+
+class TestOnesOwn:
+    """Problems of a user's own that say how they were judged."""
+
+    def made(self, space, published, **more):
+        def simulate(params):
+            return sum((k + 1.0) * float(v) for k, v in enumerate(params.values())), {}
+
+        return Problem("own", space, simulate, (), 0.0, "", 0.0, constrained_minimum=0.0, published=published, **more)
+
+    @pytest.fixture
+    def own(self, monkeypatch):
+        """Makes a problem known by its name."""
+        get = problems.get
+
+        def known(problem):
+            monkeypatch.setattr(problems, "get", lambda name: problem if name == "own" else get(name))
+            chance_on.cache_clear()
+            return problem
+
+        yield known
+        chance_on.cache_clear()
+
+    def test_a_gap_on_a_list_is_computed_too(self, own):
+        own(self.made({"a": Int(0, 3), "b": Choice([0, 1, 2])}, Published("gap", 6, at=(2, 6))))
+        row = next(
+            r for r in reached(Summary.of([fake("random", [1.0] * 6, problem="own")]), "own") if r.origin == COMPUTED
+        )
+        assert row.figures[0] > row.figures[1] > 0.0
+
+    @pytest.mark.parametrize(
+        ("space", "more"),
+        [
+            ({"a": Int(0, 3), "b": Choice([0, 1], when={"a": 2})}, {}),
+            ({"a": Int(0, 3)}, {"rules": ("a <= 2",)}),
+            ({name: Int(0, 9) for name in "abcdefgh"}, {}),
+            ({"a": Int(0, 3)}, {"start": {"a": 1}}),
+        ],
+    )
+    def test_chance_is_not_computed_where_settings_cannot_be_listed(self, own, space, more):
+        own(self.made(space, Published("trials", 5, target=0.0), **more))
+        assert chance_on("own") is None
+
+    @pytest.mark.parametrize(
+        "wrong",
+        [
+            {"figure": "regret", "trials": 5, "at": (5,)},
+            {"figure": "gap", "trials": 5},
+            {"figure": "gap", "trials": 5, "at": (6,)},
+            {"figure": "trials", "trials": 5},
+            {"figure": "trials", "trials": 5, "target": 0.0, "at": (2,)},
+            {"figure": "share", "trials": 5, "at": (2,), "target": 0.0},
+        ],
+    )
+    def test_how_a_problem_is_judged_must_make_sense(self, wrong):
+        with pytest.raises(ValueError, match=r"^(figure|at|target) must .+; got .+\. .+\.$"):
+            Published(**wrong)
+
+    def test_a_problem_whose_median_is_its_optimum_is_refused_before_anything_runs(self, own):
+        own(replace(self.made({"a": Int(0, 3)}, None), median_safe_cost=0.0))
+        with pytest.raises(ValueError, match=r"must cost more than its optimum"):
+            of_problems(["own"], [0])
 
 
 def test_published_cases_have_the_trials_and_the_start_of_the_publication():

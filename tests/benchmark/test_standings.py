@@ -229,9 +229,9 @@ class TestGroups:
         runs = fakes({"eicc": 0.1, "eicc-labels": 0.3}, problem="labels", measured=False, seeds=5)
         assert list(Summary.of(runs).groups) == ["smooth labels only"]
 
-    def test_labels_alone_stand_under_their_own_name(self):
-        part = Summary.of(fakes({"eicc-labels": 0.3}, seeds=5)).groups["smooth measured"]
-        assert part.methods == ("eicc-labels",)
+    def test_labels_alone_stand_under_their_own_name_and_never_among_the_measured(self):
+        groups = Summary.of(fakes({"eicc-labels": 0.3}, seeds=5)).groups
+        assert {name: part.methods for name, part in groups.items()} == {"smooth labels only": ("eicc-labels",)}
 
 
 class TestComparison:
@@ -264,6 +264,17 @@ class TestComparison:
         here = fakes({"eicc": 0.1}, seeds=4)
         there = [*fakes({"eicc": 0.1}, seeds=3), *fakes({"eicc": 0.1}, seeds=4, median=2.0)[3:]]
         assert compare(here, there)[0].pairs == 3
+
+    def test_who_hears_labels_only_counts_once_per_case(self):
+        here, there = (fakes({"optuna-tpe": end}, seeds=5, dimension=16) for end in (0.1, 0.2))
+        found = {one.group: one.pairs for one in compare(here, there)}
+        assert found["many parameters"] == 5
+        here, there = (fakes({"optuna-tpe": end}, seeds=5) for end in (0.1, 0.2))
+        assert "smooth labels only" not in {one.group for one in compare(here, there)}
+
+    def test_an_optimum_that_was_found_better_since_is_both_sides(self):
+        here, there = fakes({"eicc": 0.3}, seeds=4, optimum=-0.2), fakes({"eicc": 0.3}, seeds=4)
+        assert compare(here, there)[0].differences["regret"].mean == 0.0
 
     def test_groups_weigh_the_same_in_the_mean(self):
         here = [*fakes({"eicc": 0.3}, seeds=4), *fakes({"eicc": 0.2}, seeds=12, problem="islands")]

@@ -76,7 +76,7 @@ def of_families(names: Iterable[str], seeds: Sequence[int], dimensions: Sequence
 
 def of_problems(names: Iterable[str], seeds: Sequence[int]) -> list[Case]:
     """Problems that are what they are; seeds are of start, noise and method."""
-    sizes = {name: len(_fit(problems.get(name)).space) for name in names}
+    sizes = {name: len(_fit(problems.get(name)).space) for name in dict.fromkeys(names)}
     return [Case(name, size, seed) for seed in seeds for name, size in sizes.items()]
 
 
@@ -95,6 +95,12 @@ def _fit(problem: Problem) -> Problem:
         raise ValueError(
             f"problem {problem.name!r} must say its constrained_minimum; it has none. Regret is measured from it: "
             "find it by brute force."
+        )
+    median = median_safe_cost(problem) if problem.median_safe_cost is None else problem.median_safe_cost
+    if not median > problem.constrained_minimum:
+        raise ValueError(
+            f"problem {problem.name!r} must cost more than its optimum, {problem.constrained_minimum:g}, in half of its "
+            f"safe settings; got a median of {median:g}. Regret is measured in the distance between them."
         )
     return problem
 

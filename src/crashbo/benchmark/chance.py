@@ -6,6 +6,7 @@ N settings, of which M succeed, sorted by cost. After n of them, drawn without r
 probability C(N - j, n) / C(N, n).
 """
 
+import math
 from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import product
@@ -15,6 +16,8 @@ import numpy as np
 from crashbo import Choice, Float, problems
 from crashbo.benchmark.cases import publication_of
 from crashbo.benchmark.measures import Array
+
+_SETTINGS = 100_000  # of a list, of which each is looked up
 
 
 @dataclass(frozen=True)
@@ -53,15 +56,19 @@ class Chance:
 
 @cache
 def chance_on(name: str) -> Chance | None:
-    """On a published problem whose space is a list; None for any other."""
+    """On a published problem that is a list of settings, not too long and without a start; None for any other."""
     published = publication_of(name)
     if published is None:
         return None
     problem = problems.get(name)
     parameters = problem.space.values()
-    if problem.start is not None or published.has_start or any(isinstance(p, Float) for p in parameters):
+    if problem.start is not None or published.has_start or problem.rules:
+        return None
+    if any(isinstance(p, Float) or p.when is not None for p in parameters):
         return None
     values = [p.options if isinstance(p, Choice) else range(int(p.low), int(p.high) + 1) for p in parameters]
+    if math.prod(map(len, values)) > _SETTINGS:
+        return None
     truths = [problem.truth(dict(zip(problem.space, setting, strict=True))) for setting in product(*values)]
     costs = np.sort([truth.cost for truth in truths if not truth.crashed])
     return Chance(len(truths), costs, published.trials)

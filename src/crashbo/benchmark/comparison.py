@@ -5,6 +5,7 @@ May import the public API, `problems` and `campaigns`.
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -64,24 +65,34 @@ def specs_of(groups: Iterable[Group], cases: Iterable[Case], method: str) -> lis
     return list(wanted)
 
 
-def compare(here: Iterable[Run], there: Iterable[Run]) -> list[GroupDifference]:
-    """By group, and in the mean of the groups; a case counts that both have run on the same machine."""
+def compare(here: Iterable[Run], there: Iterable[Run], groups: Iterable[Group] = GROUPS) -> list[GroupDifference]:
+    """By group, and in the mean of the groups.
+
+    A case counts that both have run on the same machine. A method that hears nothing but labels has one run for a case
+    with readings and without: it counts once, in the first of the groups.
+    """
     ours, theirs = list(here), list(there)
-    found = [_difference_in(group.name, members(group, ours), members(group, theirs)) for group in GROUPS]
+    counted: set[int] = set()
+    found = [_difference_in(group.name, members(group, ours), members(group, theirs), counted) for group in groups]
     found = [one for one in found if one.pairs]
     return [*found, _overall(found)] if found else []
 
 
-def _difference_in(name: str, here: Sequence[Run], there: Sequence[Run]) -> GroupDifference:
-    others = {run.spec: run for run in there}
-    pairs = [(run, others[run.spec]) for run in here if run.spec in others and _is_same(run, others[run.spec])]
+def _difference_in(name: str, here: Sequence[Run], there: Sequence[Run], counted: set[int]) -> GroupDifference:
+    others, pairs = {run.spec: run for run in there}, []
+    for run in here:
+        other = others.get(run.spec)
+        if other is not None and id(run.costs) not in counted and _is_same(run, other):
+            counted.add(id(run.costs))
+            optimum = min(run.optimum, other.optimum)  # one may have been found better since
+            pairs.append((replace(run, optimum=optimum), replace(other, optimum=optimum)))
     return GroupDifference(
         name, len(pairs), {word: _difference(pairs, what) for word, what in MEASURES.items()} if pairs else {}
     )
 
 
 def _is_same(one: Run, other: Run) -> bool:
-    """Whether both were of one machine: a family may have changed since. An optimum may have been found better."""
+    """Whether both were of one machine: a family may have changed since."""
     return (one.median, one.noise) == (other.median, other.noise)
 
 

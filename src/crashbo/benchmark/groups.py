@@ -62,8 +62,13 @@ def members(group: Group, runs: Iterable[Run]) -> list[Run]:
             heard = [(method, found.get((LABELS.get(method, method), case))) for method, case in pairs]
             out += [_with_labels_only(run, method) for method, run in heard if run is not None]
         else:
-            out += [found[pair] for pair in pairs if told == ALL or found[pair].measured]
+            out += [found[pair] for pair in pairs if told == ALL or _hears(pair[0], found[pair])]
     return out
+
+
+def _hears(method: str, run: Run) -> bool:
+    """Whether a cause is measured, and the method does not close its ears to that."""
+    return run.measured and method not in LABELS.values()
 
 
 def _with_labels_only(run: Run, method: str) -> Run:

@@ -3,7 +3,8 @@
 May import the public API, `problems` and `campaigns`.
 
 The figure is that of the publication: trials until the target (as many as a run has where it is never reached), the gap
-between the best cost and the optimum, or the optimum's share of the best cost, 0 before a success. Curves of "trials"
+between the best cost and the optimum (before a success, that of the median safe cost), or the optimum's share of the
+best cost, 0 before a success. Curves of "trials"
 are of the share of runs that have reached the target.
 """
 
@@ -62,7 +63,7 @@ def reached(summary: Summary, problem: str) -> list[Reached]:
 
 def _here(problem: str, method: str, runs: Sequence[Run], published: Published) -> Reached:
     values = np.stack([_values(run, published) for run in runs])
-    crashes = float(np.mean([run.crashes[-1] for run in runs]))
+    crashes = float(np.mean([run.crashes[: published.trials][-1] for run in runs]))
     figures = _until(values) if published.figure == "trials" else values[:, np.array(published.at) - 1]
     solved = float(values[:, -1].mean()) if published.figure == "trials" else np.nan
     trials = np.arange(1.0, published.trials + 1.0)
@@ -74,14 +75,17 @@ def _here(problem: str, method: str, runs: Sequence[Run], published: Published) 
 def _values(run: Run, published: Published) -> Array:
     """The figure after each trial."""
     if published.figure == "trials":
-        return run.solved(0.0)[: published.trials].astype(float)
-    best = np.full(published.trials, np.nan)
-    known = incumbents(run.costs, run.truths)[: published.trials]
-    best[: len(known)] = known
-    best[len(known) :] = known[-1] if len(known) else np.nan
+        return _held(run.solved(0.0).astype(float), published.trials)
+    best = _held(incumbents(run.costs, run.truths), published.trials)
     if published.figure == "gap":
-        return np.where(np.isnan(best), np.inf, best - run.optimum)
+        return np.where(np.isnan(best), run.median, best) - run.optimum
     return np.where(np.isnan(best), 0.0, run.optimum / best)
+
+
+def _held(values: Array, trials: int) -> Array:
+    """As many values as trials: the last one is carried on, and NaN without any."""
+    missing = max(trials - len(values), 0)
+    return np.concatenate([values[:trials], np.full(missing, values[-1] if len(values) else np.nan)])
 
 
 def _until(values: Array) -> Array:
@@ -95,8 +99,10 @@ def _computed(problem: str, chance: Chance, published: Published) -> Reached:
         curve = chance.solved(published.target)
         figures: tuple[float, ...] = (float((1.0 - curve[:-1]).sum()),)
     else:
-        assert published.figure == "share"
-        curve = chance.mean(chance.costs[0] / chance.costs, 0.0)
+        best = chance.costs[0]
+        is_gap = published.figure == "gap"
+        without = float(np.median(chance.costs)) - best if is_gap else 0.0
+        curve = chance.mean(chance.costs - best if is_gap else best / chance.costs, without)
         figures = tuple(float(curve[n]) for n in published.at)
     solved = float(curve[-1]) if published.figure == "trials" else np.nan
     errors = (np.nan,) * len(figures)
@@ -107,6 +113,8 @@ def _computed(problem: str, chance: Chance, published: Published) -> Reached:
 def _there(problem: str, method: str, runs: Sequence[PublishedRun], published: Published) -> Reached:
     crashes, solved = float(np.mean([run.failures for run in runs])), np.nan
     if published.figure == "trials":
+        if any(run.trials > published.trials for run in runs):  # it is not known how many were before the cap
+            crashes = np.nan
         until = np.array([[run.trials] for run in runs], dtype=float)
         trials = np.arange(1.0, published.trials + 1.0)
         curve, figures = (until <= trials).mean(axis=0), np.minimum(until, published.trials)

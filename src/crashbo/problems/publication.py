@@ -7,7 +7,7 @@ import csv
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 DATA = Path(__file__).parent / "published" / "data"
 
@@ -45,6 +45,21 @@ class Published:
     target: float | None = None
     has_start: bool = False
     name: str = ""
+
+    def __post_init__(self) -> None:
+        if self.figure not in get_args(Figure):
+            raise ValueError(f"figure must be one of {', '.join(get_args(Figure))}; got {self.figure!r}. Choose one.")
+        if self.trials < 1 or not all(1 <= n <= self.trials for n in self.at):
+            raise ValueError(f"at must be numbers of trials, from 1 to {self.trials}; got {self.at!r}. Count them.")
+        for name, given, wanted in (
+            ("target", self.target is not None, self.figure == "trials"),
+            ("at", bool(self.at), self.figure != "trials"),
+        ):
+            if given != wanted:
+                raise ValueError(
+                    f"{name} must be {'given' if wanted else 'left out'} where the figure is {self.figure!r}; got "
+                    f"{getattr(self, name)!r}. 'trials' has a target, the others numbers of trials."
+                )
 
     @property
     def runs(self) -> tuple[PublishedRun, ...]:

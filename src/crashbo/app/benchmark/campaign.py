@@ -93,6 +93,7 @@ def design_of(options: argparse.Namespace) -> BenchmarkDesign:
         raise ValueError(next(iter(left_out.values())))
     found = [*_family_cases(options, seeds), *_problem_cases(options, seeds)]
     found += cases.published(seeds[: _QUICK_PUBLISHED if options.quick else None]) if options.published else []
+    found = list(dict.fromkeys(found))
     if not found:
         raise ValueError("families or problems must name something to run; got none of both. Write --families all.")
     if options.workers is not None and options.workers < 1:

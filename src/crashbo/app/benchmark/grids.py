@@ -115,7 +115,15 @@ def published(summary: Summary, problem: str) -> str:
         ]
         counts = GridCell(str(row.runs) if row.runs else row.origin)
         note = "" if row.origin == HERE else row.origin
-        rows.append([GridCell(row.name, note), counts, *figures, *solved, GridCell(f"{row.crashes:.1f}")])
+        rows.append(
+            [
+                GridCell(row.name, note),
+                counts,
+                *figures,
+                *solved,
+                GridCell("-" if np.isnan(row.crashes) else f"{row.crashes:.1f}"),
+            ]
+        )
         css.append("ours" if row.origin == HERE and row.method in OURS else "oracle" if row.origin == THERE else "")
     return _grid([*map(GridCell, head)], rows, css)
 

@@ -167,7 +167,7 @@ def draw_published(summary: Summary, look: Mapping[str, Look]) -> Figure | None:
             if row.origin != THERE and row.method in look:
                 name = label(row.method)
                 handles[name] = axes.plot(x, y, **look[row.method].line(marked=False))[0]
-            elif row is best or row.method == "random":
+            elif row is best or (row.origin == THERE and row.method == "random"):
                 marks: dict[str, Any] = {"marker": "x", "markersize": 5} if published.figure == "gap" else {}
                 handles["as published: best, random"] = axes.plot(x, y, **_THERE, **marks)[0]
                 axes.annotate(row.name, (x[-1], y[-1]), (-3, 5), textcoords="offset points", fontsize=7, ha="right")

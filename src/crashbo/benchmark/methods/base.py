@@ -35,7 +35,7 @@ class Method:
 def option_index(choice: Choice, value: Any) -> int:
     """Which option a value is."""
     code = choice.encode(value)
-    return code.index(max(code))
+    return next(i for i, option in enumerate(choice.options) if choice.encode(option) == code)
 
 
 def by_index(machine: Machine, params: Params) -> dict[str, Any]:
