@@ -99,8 +99,8 @@ def _fit(problem: Problem) -> Problem:
     median = median_safe_cost(problem) if problem.median_safe_cost is None else problem.median_safe_cost
     if not median > problem.constrained_minimum:
         raise ValueError(
-            f"problem {problem.name!r} must cost more than its optimum, {problem.constrained_minimum:g}, in half of its "
-            f"safe settings; got a median of {median:g}. Regret is measured in the distance between them."
+            f"problem {problem.name!r} must cost more than its optimum, {problem.constrained_minimum:g}, in half of "
+            f"its safe settings; got a median of {median:g}. Regret is measured in the distance between them."
         )
     return problem
 
