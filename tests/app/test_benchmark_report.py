@@ -80,9 +80,9 @@ def table_after(html, heading):
 
 def test_the_page_has_every_section_in_order(page):
     assert re.findall(r"<h2>(.*?)</h2>", page) == [
-        "Where we lead and where we lose",
         "In a minute",
         "Solved against trials",
+        "Where we lead and where we lose",
         "Overview",
         "Regret and crashes",
         "Wasted trials and time",

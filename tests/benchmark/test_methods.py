@@ -252,7 +252,7 @@ def test_nomad_begins_again_when_all_of_its_first_points_crash(name):
 @pytest.mark.parametrize("name", [known("egobox")])
 def test_egobox_hears_of_a_crash_as_nan_and_of_options_as_columns(name, tmp_path):
     module = sys.modules[methods.get(name).run.__module__]
-    told = module.Told(Machine(MIXED, 3, 0))
+    told = module.EgoboxTrials(Machine(MIXED, 3, 0))
     costs = [told.add([0.5, 3.0, 1.0]), told.add([1.0, 6.0, 2.0])]
     assert [trial.params for trial in told.machine.tried] == [
         {"rate": pytest.approx(0.01), "layers": 3, "kind": ("b", 2)},

