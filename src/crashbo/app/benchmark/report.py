@@ -83,7 +83,7 @@ def _standings(summary: Summary) -> list[str]:
         ]
         parts.append(f"<div class='sides'>{''.join(boxes)}</div>")
         parts += [_soft(words) for words in (found.level, found.few) if words]
-    parts += [] if parts else ["<p>There is no peer to compare ours with, or none of ours.</p>"]
+    parts += [] if parts else ["<p>There is no peer to compare with.</p>"]
     nothing = "<p>No run failed, ended early or got below an optimum on file.</p>"
     return [*parts, "<h3>Failed runs</h3>", _list(troubles(summary)) or nothing]
 

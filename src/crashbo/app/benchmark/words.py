@@ -35,7 +35,7 @@ def in_words(summary: Summary) -> list[str]:
     for found in told(summary):
         lines += [f"{found.name}, beside the best peer in hindsight:", *found.coarse, *found.losses, *found.leads]
         lines += filter(None, (found.level, found.few))
-    return [*(lines or ["There is no peer to compare ours with, or none of ours."]), *troubles(summary)]
+    return [*(lines or ["There is no peer to compare with."]), *troubles(summary)]
 
 
 def told(summary: Summary) -> list[Standing]:
