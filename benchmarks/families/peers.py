@@ -32,6 +32,8 @@ LABELS = {  # as in the report, which has them from the libraries' adapters: tho
 WHERE = {  # labels that would overlap elsewhere, in points from theirs
     "eicc": (-7, 3),
     "eicc-labels": (8, -11),
+    "eicc-paper": (8, -11),
+    "eicc-paper-labels": (8, 6),
     "optuna-cmaes": (7, -9),
     "optuna-cmaes-penalty": (-7, 5),
     "nomad": (7, 2),

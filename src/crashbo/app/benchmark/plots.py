@@ -176,6 +176,7 @@ def draw_published(summary: Summary, look: Mapping[str, Look]) -> Figure | None:
         axes.set_xlabel("trials", fontsize=8)
         if published.figure == "gap":
             axes.set_yscale("log")
+            _plain_ticks(axes, "y")
     _legend(figure, handles)
     return figure
 
