@@ -38,7 +38,7 @@ _QUICK_METHODS = (
 )
 _LIMIT = 3600.0  # seconds of a run
 _ALL, _NONE = "all", "none"
-_SLOW = ("solo8-jump",)  # only where it is named
+_SLOW = (cases.SOLO8,)  # only where it is named
 
 
 @dataclass(frozen=True)

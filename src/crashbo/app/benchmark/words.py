@@ -63,7 +63,10 @@ def in_short(summary: Summary) -> str:
         return f"No case has been finished by all methods yet; {counted(summary.unfinished, 'case')} under way."
     sizes = sorted({case.dimension for case in summary.cases})
     trials = sorted({run.spec.trials for run in summary.of_method(summary.methods[0])})
-    kinds = counted(len(summary.problems), "family", "families")
+    drawn = {case.problem for case in summary.cases if case.is_family}
+    others = len(summary.problems) - len(drawn)
+    parts = [counted(len(drawn), "family", "families")] if drawn else []
+    kinds = " and ".join([*parts, *([counted(others, "other problem")] if others else [])])
     words = (
         f"{counted(len(summary.methods), 'method')} on the same {counted(len(summary.cases), 'case')} of {kinds}, "
         f"with {_range(sizes)} parameters and {_range(trials)} trials each. No method is told the noise or where "

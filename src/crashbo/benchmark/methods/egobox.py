@@ -3,8 +3,8 @@
 May import the public API, `problems` and `campaigns`.
 
 What is followed (egobox 1.0, its docstrings, its cookbook's recipe 8 "Objective May Crash", and the source):
-- A crash is NaN, and the failsafe strategy VIABILITY: a GP of 1 and 0 for success and failure, and log EI where that
-  predicts at least 0.25. EI times the prediction (`feasible_infill_strategy`) is no default: there is none for log EI.
+- A crash is NaN, and the failsafe strategy VIABILITY: a GP of 1 and 0 for success and failure. EI is weighted by what
+  that predicts (EFI_P), which is no default: the default, log EI, takes no weights.
 - With more than 24 columns its lengthscales are fitted from one start instead of ten: among a hundred options a
   suggestion would take half a minute. Its own remedy, a projection (KPLS), panics where an option was never tried.
 - All other settings are the library's. A Float goes in as its place between the bounds, on a log scale where it has
